@@ -1,0 +1,52 @@
+/**
+ * Bytes <-> frames. The only importer of msgpackr. Plain data only; sizes are capped before decoding, and every frame
+ * is parsed by its schema here, at the door.
+ */
+import { Packr } from "msgpackr";
+import { HoldfastError } from "./errors.ts";
+import { Frame } from "./frame.ts";
+import { LIMITS } from "./limits.ts";
+
+// No records and no shared structures: each message stands alone. Maps become objects, big integers numbers.
+const packr = new Packr({ useRecords: false, mapsAsObjects: true, int64AsType: "number", moreTypes: false });
+
+/** One message: a batch of frames. Throws FRAME_TOO_LARGE beyond the caps; split batches with {@link batches}. */
+export function encode(frames: readonly Frame[]): Uint8Array {
+  if (frames.length > LIMITS.framesPerMessage) throw tooLarge(`${frames.length} frames`);
+  const bytes = packr.pack(frames) as Uint8Array;
+  if (bytes.byteLength > LIMITS.messageBytes) throw tooLarge(`${bytes.byteLength} bytes`);
+  return bytes;
+}
+
+/** The frames of one message. Throws FRAME_TOO_LARGE or FRAME_INVALID; never returns half of it. */
+export function decode(bytes: Uint8Array): Frame[] {
+  if (bytes.byteLength > LIMITS.messageBytes) throw tooLarge(`${bytes.byteLength} bytes`);
+  let value: unknown;
+  try {
+    value = packr.unpack(bytes);
+  } catch (cause) {
+    throw new HoldfastError("FRAME_INVALID", "the message is not msgpack", { cause });
+  }
+  if (!Array.isArray(value)) throw new HoldfastError("FRAME_INVALID", "a message is a list of frames");
+  if (value.length > LIMITS.framesPerMessage) throw tooLarge(`${value.length} frames`);
+  return value.map(parseFrame);
+}
+
+function parseFrame(value: unknown): Frame {
+  const parsed = Frame.safeParse(value);
+  if (parsed.success) return parsed.data;
+  const [issue] = parsed.error.issues;
+  const where = issue === undefined ? "" : ` at ${issue.path.join(".") || "kind"}`;
+  throw new HoldfastError("FRAME_INVALID", `a frame does not fit its schema${where}`);
+}
+
+function tooLarge(what: string): HoldfastError {
+  return new HoldfastError("FRAME_TOO_LARGE", `a message of ${what} exceeds the limit`);
+}
+
+/** Cuts a list of frames into batches that fit one message by count; texts are bounded by their schemas. */
+export function batches(frames: readonly Frame[], size: number = LIMITS.framesPerMessage): Frame[][] {
+  const cut: Frame[][] = [];
+  for (let at = 0; at < frames.length; at += size) cut.push(frames.slice(at, at + size));
+  return cut;
+}

@@ -1,0 +1,159 @@
+/**
+ * A link's end that pairs requests with replies, keeps the link honest by pings, and hands everything else on.
+ * It correlates and nothing else: no meaning, no socket. Whatever is pending settles once, also when the link closes.
+ */
+import type { Clock, SilenceWatch } from "./clock.ts";
+import { watchSilence } from "./clock.ts";
+import { fromWireError, HoldfastError, toWireError } from "./errors.ts";
+import type { Frame, FrameOf } from "./frame.ts";
+import { LIMITS } from "./limits.ts";
+import type { Link } from "./link.ts";
+import { METHODS, type MethodName, type MethodTable, type Params, type Result } from "./methods.ts";
+
+/** The frames that an endpoint does not keep for itself. */
+export type PassedFrame = Exclude<
+  Frame,
+  FrameOf<"request"> | FrameOf<"response"> | FrameOf<"ping"> | FrameOf<"pong">
+>;
+
+export interface EndpointOptions {
+  link: Link;
+  clock: Clock;
+  /** What this side answers; null on the side that only asks. */
+  methods: MethodTable | null;
+  onFrames(frames: PassedFrame[]): void;
+  /** Called once. Pending requests have already been rejected. */
+  onClose(cause: HoldfastError | null): void;
+  pingMs?: number;
+  requestMs?: number;
+}
+
+export interface Endpoint {
+  request<M extends MethodName>(method: M, params: Params<M>, limitMs?: number): Promise<Result<M>>;
+  send(frames: readonly Frame[]): void;
+  bufferedBytes(): number;
+  close(cause: HoldfastError | null): void;
+}
+
+interface Pending {
+  method: MethodName;
+  resolve(value: unknown): void;
+  reject(error: HoldfastError): void;
+  cancelTimer(): void;
+}
+
+export function openEndpoint(options: EndpointOptions): Endpoint {
+  const { link, clock } = options;
+  const pingMs = options.pingMs ?? LIMITS.pingMs;
+  const pending = new Map<number, Pending>();
+  let nextId = 1;
+  let pings = 0;
+  let isClosed = false;
+
+  // The peer has two intervals: silence past one sends a ping, past the second ends the link.
+  let pingWatch: SilenceWatch = watchSilence(clock, pingMs, ping);
+  const deathWatch = watchSilence(clock, pingMs * 2, () => {
+    link.close(new HoldfastError("LINK_TIMEOUT", `the other side was silent for ${pingMs * 2} ms`));
+  });
+
+  function ping(): void {
+    link.send([{ kind: "ping", n: ++pings }]);
+    pingWatch = watchSilence(clock, pingMs, ping);
+  }
+
+  function settle(id: number): Pending | undefined {
+    const entry = pending.get(id);
+    if (entry === undefined) return undefined;
+    pending.delete(id);
+    entry.cancelTimer();
+    return entry;
+  }
+
+  function onResponse(frame: FrameOf<"response">): void {
+    const entry = settle(frame.id);
+    // A reply after its time-out: the request was settled, and first cause wins.
+    if (entry === undefined) return;
+    if (frame.error !== null) {
+      entry.reject(fromWireError(frame.error));
+      return;
+    }
+    const parsed = METHODS[entry.method].result.safeParse(frame.result);
+    if (parsed.success) entry.resolve(parsed.data);
+    else
+      entry.reject(
+        new HoldfastError("FRAME_INVALID", `the answer to ${entry.method} does not fit its schema`),
+      );
+  }
+
+  async function answer(frame: FrameOf<"request">): Promise<void> {
+    try {
+      const result = await callMethod(options.methods, frame.method, frame.params);
+      link.send([{ kind: "response", id: frame.id, result, error: null }]);
+    } catch (error) {
+      link.send([{ kind: "response", id: frame.id, result: null, error: toWireError(error) }]);
+    }
+  }
+
+  link.start({
+    onFrames(frames) {
+      pingWatch.touch();
+      deathWatch.touch();
+      const passed: PassedFrame[] = [];
+      for (const frame of frames) {
+        if (frame.kind === "request") void answer(frame);
+        else if (frame.kind === "response") onResponse(frame);
+        else if (frame.kind === "ping") link.send([{ kind: "pong", n: frame.n }]);
+        else if (frame.kind !== "pong") passed.push(frame);
+      }
+      if (passed.length > 0) options.onFrames(passed);
+    },
+    onClose(cause) {
+      if (isClosed) return;
+      isClosed = true;
+      pingWatch.stop();
+      deathWatch.stop();
+      for (const id of [...pending.keys()]) {
+        settle(id)?.reject(cause ?? new HoldfastError("LINK_CLOSED"));
+      }
+      options.onClose(cause);
+    },
+  });
+
+  return {
+    request<M extends MethodName>(
+      method: M,
+      params: Params<M>,
+      limitMs = options.requestMs ?? LIMITS.requestMs,
+    ) {
+      return new Promise<Result<M>>((resolve, reject) => {
+        if (isClosed) return reject(new HoldfastError("LINK_CLOSED"));
+        if (pending.size >= LIMITS.pendingRequests) return reject(new HoldfastError("OVERLOADED"));
+        const id = nextId++;
+        const cancelTimer = clock.after(limitMs, () => {
+          settle(id)?.reject(
+            new HoldfastError("LINK_TIMEOUT", `${method} was not answered within ${limitMs} ms`),
+          );
+        });
+        pending.set(id, { method, resolve: resolve as (value: unknown) => void, reject, cancelTimer });
+        link.send([{ kind: "request", id, method, params }]);
+      });
+    },
+    send: (frames) => link.send(frames),
+    bufferedBytes: () => link.bufferedBytes(),
+    close: (cause) => link.close(cause),
+  };
+}
+
+async function callMethod(table: MethodTable | null, name: string, params: unknown): Promise<unknown> {
+  if (table === null || !Object.hasOwn(METHODS, name)) {
+    throw new HoldfastError("METHOD_UNKNOWN", `the method ${name} is not known here`);
+  }
+  const method = name as MethodName;
+  const parsed = METHODS[method].params.safeParse(params);
+  if (!parsed.success) {
+    const where = parsed.error.issues[0]?.path.join(".") ?? "";
+    throw new HoldfastError("REQUEST_INVALID", `${name}: ${where || "params"} does not fit its schema`);
+  }
+  const run = table[method] as (params: unknown) => Promise<unknown>;
+  return run(parsed.data);
+}

@@ -1,0 +1,211 @@
+/**
+ * The one catalogue of error codes, and the one error class.
+ *
+ * Codes are stable and documented in `docs/errors.md` (a test compares); messages are free. An error that crosses the
+ * wire carries code, message and details only: never a stack, a cause or a path of the host. A mistake by the
+ * programmer is a plain TypeError and has no code.
+ */
+import * as z from "zod/mini";
+import { LIMITS } from "./limits.ts";
+
+/** Code -> when it is given, and the next step for whoever reads it. */
+export const ERROR_CATALOGUE = {
+  ABORT_NO_TURN: { summary: "There is no active turn with this id.", next: "List the member's turns." },
+  ATTESTATION_FAILED: {
+    summary: "The sandbox's helper is not exactly the pinned one.",
+    next: "Run `holdfast doctor`; rebuild the image with `holdfast image build`.",
+  },
+  BRIDGE_GONE: {
+    summary: "The bridge's process ended or never connected.",
+    next: "See the sandbox's log; start it again.",
+  },
+  CLI_EXITED: {
+    summary: "The CLI's process ended by itself.",
+    next: "See the settlement's detail; submit again if you wish.",
+  },
+  CLI_NOT_READY: {
+    summary: "The CLI did not become ready within its limit.",
+    next: "See the sandbox's log; check the CLI's pin and configuration.",
+  },
+  CLI_REFUSED: {
+    summary: "The CLI refused the prompt; nothing runs.",
+    next: "Read the detail; the message was not taken.",
+  },
+  CLI_UNKNOWN: {
+    summary: "No driver exists for this CLI.",
+    next: "Use one of the CLIs that `holdfast doctor` lists.",
+  },
+  CONTEXT_LOST: {
+    summary: "The native conversation can't be established; nothing was sent.",
+    next: "Read the reason; start a new member for a new conversation.",
+  },
+  DELIVERY_UNKNOWN: {
+    summary: "Nobody can prove whether the CLI took the prompt.",
+    next: "Inspect the turn before you go on.",
+  },
+  ENGINE_ERROR: { summary: "The container engine answered with an error.", next: "Run `holdfast doctor`." },
+  ENGINE_MISSING: {
+    summary: "No container engine answers.",
+    next: "Run `npm run engine`, or use `--sandbox process`.",
+  },
+  FENCED: {
+    summary: "Another controller with a higher fence owns this.",
+    next: "Stop this controller; use the owner.",
+  },
+  FRAME_INVALID: { summary: "A frame does not fit its schema.", next: "Both sides must be of one version." },
+  FRAME_TOO_LARGE: {
+    summary: "A message or line exceeds its limit.",
+    next: "See limits in docs/protocol.md.",
+  },
+  GATE_FAILED: {
+    summary: "The event stream could not be proven live; nothing was sent.",
+    next: "Submit again; if it repeats, see the sandbox's log.",
+  },
+  IDENTITY_CHANGED: {
+    summary: "The CLI reported another native id; the saved locator is untouched.",
+    next: "Inspect the member; the turn is failed.",
+  },
+  IDENTITY_UNVERIFIED: {
+    summary: "The native id could not be verified for now; it is repeated before the next turn.",
+    next: "Submit the next turn.",
+  },
+  IMAGE_MISSING: { summary: "The sandbox image is not in the engine.", next: "Run `holdfast image build`." },
+  INTERNAL: { summary: "A fault of Holdfast itself.", next: "Report it with the log." },
+  LINK_CLOSED: { summary: "The link to the other side closed.", next: "It reconnects by itself; ask again." },
+  LINK_TIMEOUT: {
+    summary: "The other side did not answer in time.",
+    next: "Ask again; see the log if it repeats.",
+  },
+  MEMBER_BUSY: {
+    summary: "The member has an unresolved turn.",
+    next: "Wait for it, abort it, or inspect it when it is unknown.",
+  },
+  MEMBER_UNKNOWN: { summary: "There is no such member.", next: "List them with `holdfast sandbox ls`." },
+  MESSAGE_EMPTY: { summary: "An empty message is refused.", next: "Send some text." },
+  MESSAGE_TOO_LARGE: {
+    summary: "The message exceeds its limit.",
+    next: "Shorten it or put it into a file of the workspace.",
+  },
+  METHOD_UNKNOWN: {
+    summary: "The method is not known on this side.",
+    next: "Both sides must be of one version.",
+  },
+  MODEL_UNREACHABLE: {
+    summary: "The configured model can't be reached from the host.",
+    next: "Check the base URL and the key.",
+  },
+  NATIVE_FAILED: {
+    summary: "The CLI ended the turn with an error of its own or of its provider.",
+    next: "Read the detail; the conversation is kept.",
+  },
+  OUTPUT_LIMIT: {
+    summary: "A native line or event exceeded its limit.",
+    next: "The turn was aborted; ask for less output.",
+  },
+  OVERLOADED: { summary: "Too much is pending.", next: "Wait and try again." },
+  PERMISSION_UNRESOLVED: {
+    summary: "A permission request could not be answered; the turn was aborted.",
+    next: "Read the endpoint and status in the detail.",
+  },
+  PERMISSION_UNSUPPORTED: {
+    summary: "A permission of this kind is refused by this version.",
+    next: "See docs/protocol.md.",
+  },
+  PROCESS_LEFT: { summary: "Processes of the slot could not be ended.", next: "Stop the sandbox." },
+  QUESTION_UNSUPPORTED: {
+    summary: "Native questions are refused by this version.",
+    next: "Ask the agent to go on without them.",
+  },
+  REQUEST_INVALID: { summary: "The request does not fit its schema.", next: "Correct the named field." },
+  RESUME_FAILED: {
+    summary: "The native conversation could not be resumed for a passing reason; it is not lost.",
+    next: "Submit again.",
+  },
+  SANDBOX_EXISTS: { summary: "A sandbox with this id exists.", next: "Use another id, or the existing one." },
+  SANDBOX_NOT_RUNNING: { summary: "The sandbox does not run.", next: "Start it." },
+  SANDBOX_UNKNOWN: { summary: "There is no such sandbox.", next: "List them with `holdfast sandbox ls`." },
+  STOPPED: { summary: "This side is stopping.", next: "Start it again." },
+  STORE_ERROR: {
+    summary: "The store could not be read or written; nothing was sent.",
+    next: "Run `holdfast doctor`; check the disk.",
+  },
+  STORE_NEWER: { summary: "The store was written by a newer version.", next: "Use that version." },
+  STORE_OWNED: { summary: "Another controller owns this store.", next: "Stop it, or use another --store." },
+  STREAM_LOST: {
+    summary: "The native event stream was lost during the turn.",
+    next: "The turn was aborted; submit again.",
+  },
+  TURN_FIRST_EVENT_LATE: {
+    summary: "The CLI took the prompt and showed no own event in time.",
+    next: "The turn was aborted; submit again.",
+  },
+  TURN_NUMBER_USED: {
+    summary: "This turn number was accepted before.",
+    next: "The store is older than the sandbox; inspect the member.",
+  },
+  TURN_TIME_LIMIT: { summary: "The turn exceeded its time limit.", next: "Raise the limit or ask for less." },
+  TURN_UNKNOWN: { summary: "There is no such turn.", next: "Check the id." },
+  TURN_VETOED: {
+    summary: "This turn was declared never received; it can't be sent any more.",
+    next: "Submit a new turn.",
+  },
+  USAGE: { summary: "The command line is not understood.", next: "See --help." },
+} as const satisfies Record<string, { summary: string; next: string }>;
+
+export type ErrorCode = keyof typeof ERROR_CATALOGUE;
+
+const CODES = Object.keys(ERROR_CATALOGUE) as [ErrorCode, ...ErrorCode[]];
+
+/** An error on the wire. Details are short texts, never secrets. */
+export const WireError = z.object({
+  code: z.enum(CODES),
+  message: z.string().check(z.maxLength(LIMITS.reasonChars)),
+  details: z.record(z.string(), z.union([z.string(), z.number(), z.boolean(), z.null()])),
+});
+export type WireError = z.infer<typeof WireError>;
+
+export type ErrorDetails = WireError["details"];
+
+/** The project's one error class. `next` is the catalogue's next step. */
+export class HoldfastError extends Error {
+  override readonly name = "HoldfastError";
+  readonly code: ErrorCode;
+  readonly details: ErrorDetails;
+
+  constructor(code: ErrorCode, message?: string, options: { details?: ErrorDetails; cause?: unknown } = {}) {
+    super(
+      message ?? ERROR_CATALOGUE[code].summary,
+      options.cause === undefined ? undefined : { cause: options.cause },
+    );
+    this.code = code;
+    this.details = options.details ?? {};
+  }
+
+  get next(): string {
+    return ERROR_CATALOGUE[this.code].next;
+  }
+}
+
+/** Shortens a text for the wire. */
+export function clip(text: string, chars: number = LIMITS.reasonChars): string {
+  return text.length <= chars ? text : `${text.slice(0, chars - 1)}…`;
+}
+
+/** What of an error may cross the wire. Anything that is not ours becomes INTERNAL without its text. */
+export function toWireError(error: unknown): WireError {
+  if (error instanceof HoldfastError) {
+    return { code: error.code, message: clip(error.message), details: error.details };
+  }
+  return { code: "INTERNAL", message: ERROR_CATALOGUE.INTERNAL.summary, details: {} };
+}
+
+export function fromWireError(error: WireError): HoldfastError {
+  return new HoldfastError(error.code, error.message, { details: error.details });
+}
+
+/** Any thrown value as one of ours; the original stays as cause. */
+export function asHoldfastError(error: unknown, code: ErrorCode = "INTERNAL"): HoldfastError {
+  if (error instanceof HoldfastError) return error;
+  const text = error instanceof Error ? error.message : String(error);
+  return new HoldfastError(code, `${ERROR_CATALOGUE[code].summary} (${clip(text, 300)})`, { cause: error });
+}

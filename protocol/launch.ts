@@ -1,0 +1,29 @@
+/** How a member's CLI is started: the part of a turn's submission that may force a new process when it changes. */
+import * as z from "zod/mini";
+import { Digest } from "./ids.ts";
+import { CliName } from "./locator.ts";
+import { PermissionPolicy } from "./permission.ts";
+
+export const ModelProtocol = z.enum(["chat-completions"]);
+
+export const ModelChoice = z.object({
+  /** The provider's model name, e.g. `m1`. */
+  name: z.string().check(z.minLength(1), z.maxLength(200)),
+  protocol: ModelProtocol,
+  contextTokens: z.number().check(z.int(), z.positive()),
+  outputTokens: z.number().check(z.int(), z.positive()),
+});
+export type ModelChoice = z.infer<typeof ModelChoice>;
+
+export const Launch = z.object({
+  cli: CliName,
+  model: ModelChoice,
+  permissions: z.object({
+    policy: PermissionPolicy,
+    /** Tools that must ask before each use, in the CLI's own words; others follow the CLI's defaults. */
+    askedTools: z.array(z.string().check(z.regex(/^[a-z_]+$/), z.maxLength(64))).check(z.maxLength(64)),
+  }),
+  /** SHA-256 over image id, CLI version, model, configuration and policy, made by the host. */
+  digest: Digest,
+});
+export type Launch = z.infer<typeof Launch>;

@@ -1,0 +1,99 @@
+/**
+ * All that a controller can ask of a bridge: name -> params, result, errors. Params are one object.
+ * Documented in `docs/protocol.md`; a test compares.
+ */
+import * as z from "zod/mini";
+import { HelperReport } from "./attestation.ts";
+import type { ErrorCode } from "./errors.ts";
+import { Count, Digest, OurId } from "./ids.ts";
+import { Launch } from "./launch.ts";
+import { LIMITS } from "./limits.ts";
+import { CliName, ContainerIdentity, Locator } from "./locator.ts";
+
+const Nothing = z.object({});
+
+export const METHODS = {
+  /** Proves that this helper has these bytes and this token. */
+  "bridge.challenge": {
+    params: z.object({ nonce: Digest }),
+    result: HelperReport,
+    errors: [],
+  },
+  /** What is resident and active now. */
+  "bridge.status": {
+    params: Nothing,
+    result: z.object({
+      members: z.array(
+        z.object({
+          member: OurId,
+          cli: CliName,
+          processGeneration: Count,
+          subscription: Count,
+          activeTurn: z.nullable(OurId),
+        }),
+      ),
+    }),
+    errors: [],
+  },
+  /** Takes one user message. The answer means: durable in the bridge's journal. */
+  "turn.submit": {
+    params: z.object({
+      turn: OurId,
+      member: OurId,
+      /** Rises by one with each submission of the member; the bridge refuses one that it has seen. */
+      number: Count,
+      text: z.string().check(z.minLength(1), z.maxLength(LIMITS.userTextBytes)),
+      launch: Launch,
+      locator: z.nullable(Locator),
+      settledTurns: Count,
+      container: ContainerIdentity,
+      /** Limit of the whole turn; 0 means the bridge's own default. */
+      limitMs: Count,
+    }),
+    result: Nothing,
+    errors: [
+      "CLI_UNKNOWN",
+      "MEMBER_BUSY",
+      "MESSAGE_EMPTY",
+      "MESSAGE_TOO_LARGE",
+      "STOPPED",
+      "STORE_ERROR",
+      "TURN_NUMBER_USED",
+      "TURN_VETOED",
+    ],
+  },
+  /** Asks for the end of an active turn; the settlement tells what became of it. */
+  "turn.abort": {
+    params: z.object({ turn: OurId }),
+    result: Nothing,
+    errors: ["ABORT_NO_TURN"],
+  },
+  /**
+   * What became of a turn that the controller admitted? `never_received` is a promise: it is journaled as a veto before
+   * it is answered, and this id can't be submitted any more.
+   */
+  "turn.recover": {
+    params: z.object({ turn: OurId, member: OurId, number: Count }),
+    result: z.object({ state: z.enum(["never_received", "active", "ended", "forgotten"]) }),
+    errors: ["STORE_ERROR"],
+  },
+  /** Retires the member's resident process gracefully. Refused while a turn is active. */
+  "member.retire": {
+    params: z.object({ member: OurId }),
+    result: z.object({ wasResident: z.boolean() }),
+    errors: ["MEMBER_BUSY", "PROCESS_LEFT"],
+  },
+} as const satisfies Record<string, MethodRow>;
+
+interface MethodRow {
+  params: z.ZodMiniType;
+  result: z.ZodMiniType;
+  errors: readonly ErrorCode[];
+}
+
+export type MethodName = keyof typeof METHODS;
+export type Params<M extends MethodName> = z.infer<(typeof METHODS)[M]["params"]>;
+export type Result<M extends MethodName> = z.infer<(typeof METHODS)[M]["result"]>;
+
+/** One function a method; the bridge implements it. */
+export type MethodTable = { [M in MethodName]: (params: Params<M>) => Promise<Result<M>> };
