@@ -51,7 +51,8 @@ export function attest(facts: AttestationFacts): string[] {
   const { expected, measured, report } = facts;
   if (facts.hasImage) {
     reasons.push(...pinReasons("the image label", measured.pinLabel));
-    if (measured.imageId !== expected.imageId)
+    // Nothing measured against nothing expected is no match.
+    if (measured.imageId === null || measured.imageId !== expected.imageId)
       reasons.push("the container's image is not the one that this host built");
     if (measured.manifest === null) reasons.push("the image has no manifest");
     else if ("problem" in measured.manifest)

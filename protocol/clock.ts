@@ -67,14 +67,24 @@ export interface TimerHost<Timer, Immediate> {
   clearImmediate(immediate: Immediate): void;
 }
 
+/** The longest wait of one host timer; Node runs a longer one at once. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
+
 /** The real clock, made from the host's timers. */
 export function hostClock<Timer, Immediate>(host: TimerHost<Timer, Immediate>): Clock {
   return {
     monotonicMs: () => host.performance.now(),
     nowAt: () => Date.now(),
     after(ms, run) {
-      const timer = host.setTimeout(run, ms);
+      let timer = arm(ms);
       return () => host.clearTimeout(timer);
+
+      function arm(leftMs: number): Timer {
+        if (leftMs <= LONGEST_TIMER_MS) return host.setTimeout(run, leftMs);
+        return host.setTimeout(() => {
+          timer = arm(leftMs - LONGEST_TIMER_MS);
+        }, LONGEST_TIMER_MS);
+      }
     },
     afterPoll(run) {
       const immediate = host.setImmediate(run);

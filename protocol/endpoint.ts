@@ -4,7 +4,7 @@
  */
 import type { Clock, SilenceWatch } from "./clock.ts";
 import { watchSilence } from "./clock.ts";
-import { fromWireError, HoldfastError, toWireError } from "./errors.ts";
+import { asHoldfastError, fromWireError, HoldfastError, toWireError } from "./errors.ts";
 import type { Frame, FrameOf } from "./frame.ts";
 import { LIMITS } from "./limits.ts";
 import type { Link } from "./link.ts";
@@ -57,8 +57,9 @@ export function openEndpoint(options: EndpointOptions): Endpoint {
   });
 
   function ping(): void {
-    link.send([{ kind: "ping", n: ++pings }]);
+    // The watch first: a send that fails closes the link at once, and stops it.
     pingWatch = watchSilence(clock, pingMs, ping);
+    link.send([{ kind: "ping", n: ++pings }]);
   }
 
   function settle(id: number): Pending | undefined {
@@ -128,14 +129,28 @@ export function openEndpoint(options: EndpointOptions): Endpoint {
       return new Promise<Result<M>>((resolve, reject) => {
         if (isClosed) return reject(new HoldfastError("LINK_CLOSED"));
         if (pending.size >= LIMITS.pendingRequests) return reject(new HoldfastError("OVERLOADED"));
+        // Checked here too: the codec replaces a lone surrogate, and the other side would take the changed text (law 1).
+        parseParams(method, params);
         const id = nextId++;
-        const cancelTimer = clock.after(limitMs, () => {
-          settle(id)?.reject(
-            new HoldfastError("LINK_TIMEOUT", `${method} was not answered within ${limitMs} ms`),
-          );
+        // An answer may wait to be read while a late timer fires (law 13).
+        let cancelTimer = clock.after(limitMs, () => {
+          cancelTimer = clock.afterPoll(() => {
+            settle(id)?.reject(
+              new HoldfastError("LINK_TIMEOUT", `${method} was not answered within ${limitMs} ms`),
+            );
+          });
         });
-        pending.set(id, { method, resolve: resolve as (value: unknown) => void, reject, cancelTimer });
-        link.send([{ kind: "request", id, method, params }]);
+        pending.set(id, {
+          method,
+          resolve: resolve as (value: unknown) => void,
+          reject,
+          cancelTimer: () => cancelTimer(),
+        });
+        try {
+          link.send([{ kind: "request", id, method, params }]);
+        } catch (error) {
+          settle(id)?.reject(asHoldfastError(error));
+        }
       });
     },
     send: (frames) => link.send(frames),
@@ -149,11 +164,13 @@ async function callMethod(table: MethodTable | null, name: string, params: unkno
     throw new HoldfastError("METHOD_UNKNOWN", `the method ${name} is not known here`);
   }
   const method = name as MethodName;
-  const parsed = METHODS[method].params.safeParse(params);
-  if (!parsed.success) {
-    const where = parsed.error.issues[0]?.path.join(".") ?? "";
-    throw new HoldfastError("REQUEST_INVALID", `${name}: ${where || "params"} does not fit its schema`);
-  }
   const run = table[method] as (params: unknown) => Promise<unknown>;
-  return run(parsed.data);
+  return run(parseParams(method, params));
+}
+
+function parseParams(method: MethodName, params: unknown): unknown {
+  const parsed = METHODS[method].params.safeParse(params);
+  if (parsed.success) return parsed.data;
+  const where = parsed.error.issues[0]?.path.join(".") ?? "";
+  throw new HoldfastError("REQUEST_INVALID", `${method}: ${where || "params"} does not fit its schema`);
 }

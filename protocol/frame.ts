@@ -19,6 +19,8 @@ import { LIMITS } from "./limits.ts";
 
 const Token = z.string().check(z.minLength(16), z.maxLength(256));
 const Part = z.string().check(z.minLength(1), z.maxLength(256));
+/** Nil, booleans, numbers, texts, and lists and objects of them. Its meaning is checked by the method's own schema. */
+const Plain = z.unknown().check(z.refine((value) => isPlain(value, LIMITS.nestedLevels)));
 
 /** A place in a bridge's journal. The journal id is random and made once; the epoch counts the bridge's lives. */
 export const Cursor = z.object({ journalId: OurId, epoch: Count, seq: Count });
@@ -61,12 +63,12 @@ export const FRAMES = {
     kind: z.literal("request"),
     id: Count,
     method: z.string().check(z.maxLength(64)),
-    params: z.unknown(),
+    params: Plain,
   }),
   response: z.object({
     kind: z.literal("response"),
     id: Count,
-    result: z.unknown(),
+    result: Plain,
     error: z.nullable(WireError),
   }),
   ping: z.object({ kind: z.literal("ping"), n: Count }),
@@ -94,4 +96,11 @@ export type FrameOf<K extends FrameKind> = Extract<Frame, { kind: K }>;
 /** What a delta or a snapshot costs of the window. Both sides count alike, from the text alone. */
 export function deltaCost(frame: FrameOf<"delta"> | FrameOf<"snapshot">): number {
   return frame.text.length + 64;
+}
+
+function isPlain(value: unknown, levels: number): boolean {
+  if (value === null || ["string", "boolean", "number"].includes(typeof value)) return true;
+  if (typeof value !== "object" || levels === 0) return false;
+  if (!Array.isArray(value) && Object.getPrototypeOf(value) !== Object.prototype) return false;
+  return Object.values(value).every((part) => isPlain(part, levels - 1));
 }

@@ -7,9 +7,7 @@ const SAFE = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$/;
 export const OurId = z.string().check(z.regex(SAFE));
 
 /** Ids that a CLI gave. Untrusted: bounded, no control characters, never used as a path. */
-export const NativeId = z
-  .string()
-  .check(z.minLength(1), z.maxLength(256), z.regex(/^[!-~\u0080-\uffff]+$/));
+export const NativeId = z.string().check(z.minLength(1), z.maxLength(256), z.regex(/^[!-~\u00a0-\uffff]+$/));
 
 /** A whole number that counts something: sequence numbers, generations, epochs. */
 export const Count = z.number().check(z.int(), z.nonnegative());

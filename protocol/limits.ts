@@ -7,6 +7,10 @@ export const LIMITS = {
   messageBytes: 16 * 1024 * 1024,
   /** Frames in one message. Beyond: a batch is split by the sender and refused by the receiver. */
   framesPerMessage: 4096,
+  /** Messages kept for a link that was not started yet. Beyond: the link closes with OVERLOADED. */
+  earlyMessages: 16,
+  /** Levels of lists and objects in a request's params or a response's result. Beyond: FRAME_INVALID. */
+  nestedLevels: 32,
   /** One user message. Beyond: MESSAGE_TOO_LARGE, nothing stored. */
   userTextBytes: 4 * 1024 * 1024,
   /** Assistant text kept of one turn, in UTF-16 units. Beyond: cut, `textIsCut` says so, events still flow. */

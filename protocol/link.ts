@@ -2,9 +2,10 @@
  * A link: an ordered two-way channel of frames. Here are its interface, the in-memory pair for tests, and the adapter
  * over a WebSocket, which both sides share. The adapter knows the socket and no meaning.
  */
-import { decode, encode } from "./codec.ts";
-import { asHoldfastError, type HoldfastError } from "./errors.ts";
+import { decode, encodeAll } from "./codec.ts";
+import { asHoldfastError, HoldfastError } from "./errors.ts";
 import type { Frame } from "./frame.ts";
+import { LIMITS } from "./limits.ts";
 
 export interface Link {
   /** Sends a batch. After the close it does nothing: what is pending was settled by `onClose`. */
@@ -54,15 +55,21 @@ export function socketLink(socket: Socket): Link {
     receiver?.onClose(firstCause);
   }
 
+  function receive(frames: Frame[]): void {
+    if (receiver !== null) receiver.onFrames(frames);
+    else if (early.length < LIMITS.earlyMessages) early.push(frames);
+    else throw new HoldfastError("OVERLOADED", "too many messages before the link was started");
+  }
+
   socket.on("message", (bytes, isBinary) => {
     if (isClosed) return;
     try {
-      if (!isBinary || !(bytes instanceof Uint8Array)) throw new TypeError("a message must be binary");
-      const frames = decode(bytes);
-      if (receiver === null) early.push(frames);
-      else receiver.onFrames(frames);
+      if (!isBinary || !(bytes instanceof Uint8Array)) {
+        throw new HoldfastError("FRAME_INVALID", "a message must be binary");
+      }
+      receive(decode(bytes));
     } catch (error) {
-      closeWith(asHoldfastError(error, "FRAME_INVALID"));
+      closeWith(asHoldfastError(error));
     }
   });
   socket.on("close", () => {
@@ -77,15 +84,22 @@ export function socketLink(socket: Socket): Link {
   return {
     send(frames) {
       if (isClosed || frames.length === 0) return;
-      socket.send(encode(frames), (error) => {
-        if (error) closeWith(asHoldfastError(error, "LINK_CLOSED"));
-      });
+      for (const bytes of encodeAll(frames)) {
+        if (isClosed) return;
+        socket.send(bytes, (error) => {
+          if (error) closeWith(asHoldfastError(error, "LINK_CLOSED"));
+        });
+      }
     },
     bufferedBytes: () => socket.bufferedAmount,
     start(given) {
+      const wasClosed = isClosed;
       receiver = given;
-      for (const frames of early.splice(0)) receiver.onFrames(frames);
-      if (isClosed) receiver.onClose(firstCause);
+      for (const frames of early.splice(0)) {
+        // The receiver may have closed the link over an earlier one, and knows of it.
+        if (isClosed === wasClosed) receiver.onFrames(frames);
+      }
+      if (wasClosed) receiver.onClose(firstCause);
     },
     close: closeWith,
   };
@@ -97,12 +111,14 @@ export function memoryLinks(): [Link, Link] {
     { receiver: null, waiting: [] },
     { receiver: null, waiting: [] },
   ];
-  let isClosed = false;
+  let closed: { cause: HoldfastError | null } | null = null;
 
   function deliver(end: { receiver: LinkReceiver | null; waiting: Uint8Array[] }): void {
     const { receiver } = end;
     if (receiver === null) return;
-    for (const bytes of end.waiting.splice(0)) receiver.onFrames(decode(bytes));
+    for (let bytes = end.waiting.shift(); bytes !== undefined; bytes = end.waiting.shift()) {
+      receiver.onFrames(decode(bytes));
+    }
   }
 
   function endAt(mine: 0 | 1): Link {
@@ -110,19 +126,27 @@ export function memoryLinks(): [Link, Link] {
     const own = ends[mine] as (typeof ends)[number];
     return {
       send(frames) {
-        if (isClosed || frames.length === 0) return;
-        theirs.waiting.push(encode(frames));
+        if (closed !== null || frames.length === 0) return;
+        theirs.waiting.push(...encodeAll(frames));
         void Promise.resolve().then(() => deliver(theirs));
       },
       bufferedBytes: () => 0,
       start(receiver) {
         own.receiver = receiver;
-        void Promise.resolve().then(() => deliver(own));
+        const cause = closed;
+        void Promise.resolve().then(() => {
+          deliver(own);
+          if (cause !== null) receiver.onClose(cause.cause);
+        });
       },
       close(cause) {
-        if (isClosed) return;
-        isClosed = true;
-        for (const end of ends) end.receiver?.onClose(cause);
+        if (closed !== null) return;
+        closed = { cause };
+        own.waiting.length = 0;
+        own.receiver?.onClose(cause);
+        // As on a socket: what was sent before the close arrives before it.
+        deliver(theirs);
+        theirs.receiver?.onClose(cause);
       },
     };
   }

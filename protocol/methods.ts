@@ -42,9 +42,16 @@ export const METHODS = {
       member: OurId,
       /** Rises by one with each submission of the member; the bridge refuses one that it has seen. */
       number: Count,
-      text: z.string().check(z.minLength(1), z.maxLength(LIMITS.userTextBytes)),
+      /** Well-formed Unicode: half a surrogate pair can't travel unchanged (law 1). */
+      text: z.string().check(
+        z.minLength(1),
+        z.maxLength(LIMITS.userTextBytes),
+        z.refine((text) => text.isWellFormed()),
+      ),
       launch: Launch,
       locator: z.nullable(Locator),
+      /** The locator's id was not verified at its settlement: it must be, before anything is sent. */
+      locatorIsPending: z.boolean(),
       settledTurns: Count,
       container: ContainerIdentity,
       /** Limit of the whole turn; 0 means the bridge's own default. */

@@ -40,15 +40,25 @@ export const Timings = z.object({
 });
 export type Timings = z.infer<typeof Timings>;
 
+/** The native session of a turn as seen at its settlement. */
+export const SettledSession = z.object({
+  nativeId: NativeId,
+  /** Canonical working directory of the session, inside the sandbox. */
+  directory: z.string().check(z.regex(/^\//), z.maxLength(1024)),
+  tail: z.nullable(TailReference),
+  /** The id was verified after the native end. If not, it is verified before the next turn, and only then saved. */
+  isVerified: z.boolean(),
+});
+export type SettledSession = z.infer<typeof SettledSession>;
+
 export const Settlement = z.object({
   outcome: Outcome,
   /** The native turn verifiably ended. A cancel, a timeout or a dead transport alone settles nothing. */
   settled: z.boolean(),
   context: z.nullable(ContextStatus),
   contextReason: z.string().check(z.maxLength(LIMITS.reasonChars)),
-  /** The native id that was verified at settlement, or null. */
-  nativeId: z.nullable(NativeId),
-  tail: z.nullable(TailReference),
+  /** The native session that took the turn; null when no session was open. */
+  session: z.nullable(SettledSession),
   processGeneration: z.nullable(Count),
   /** The root's assistant text of this turn: every part once, in order, nothing added between them. */
   parts: z.array(z.string().check(z.maxLength(LIMITS.outputChars))),

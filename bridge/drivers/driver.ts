@@ -1,0 +1,169 @@
+/**
+ * The driver contract: what a CLI must offer to be a member.
+ *
+ * A driver turns native bytes into observations and evidence and carries out what it is told; the turn machine decides.
+ * It never sees sockets of the controller, the journal or other members. One suite (`test/conformance`) runs over every
+ * driver; what a CLI lacks is in its manifest.
+ */
+import type { Clock } from "../../protocol/clock.ts";
+import type { ResumeResult } from "../../protocol/context-status.ts";
+import type { ErrorCode } from "../../protocol/errors.ts";
+import type { Evidence } from "../../protocol/evidence.ts";
+import type { Launch } from "../../protocol/launch.ts";
+import type { CliName, Locator, TailReference } from "../../protocol/locator.ts";
+import type { PermissionReply, PermissionRequest } from "../../protocol/permission.ts";
+import type { NativeStatus } from "../../protocol/settlement.ts";
+import type { Usage } from "../../protocol/usage.ts";
+import type { ProcessEntry } from "../census.ts";
+import type { DriverLimits } from "../config.ts";
+import type { Log } from "../log.ts";
+import type { ProcessExit } from "../process.ts";
+import type { Slot } from "../slots.ts";
+
+/** What a driver can do, as data. */
+export interface DriverManifest {
+  readonly cli: CliName;
+  /** How its stream is proven live before a prompt. */
+  readonly gate: "canary-on-stream" | "answer-on-pipe";
+  /** After its process's death it can be asked whether a prompt was stored. */
+  readonly provesDelivery: boolean;
+  /** Asks for permission by itself, and for its Task children. */
+  readonly asksPermission: boolean;
+  readonly asksQuestions: boolean;
+  readonly reportsUsage: boolean;
+}
+
+/** A native error, stripped of what may leak (addresses, response bodies). */
+export interface NativeError {
+  name: string;
+  message: string;
+}
+
+/** What a driver reports of the active turn. Each is delivered in the order of the native stream. */
+export type Observation =
+  /** First event that belongs to this very turn. */
+  | { kind: "own_event"; evidence: Evidence }
+  /** Assistant text of the root. `from` is where in the part it starts, in UTF-16 units; what was beyond is replaced. */
+  | { kind: "text"; part: string; from: number; text: string }
+  | { kind: "withdrawn"; part: string }
+  | {
+      kind: "tool";
+      session: string;
+      call: string;
+      tool: string;
+      status: "running" | "completed" | "failed";
+      title: string;
+    }
+  | { kind: "waiting"; reason: string; attempt: number; nextAt: number | null }
+  | { kind: "permission_asked"; request: PermissionRequest }
+  | {
+      kind: "permission_closed";
+      request: string;
+      session: string;
+      result: "confirmed" | "unresolved" | "closed_by_end";
+      reply: PermissionReply | null;
+      detail: string;
+    }
+  /** The checked settlement rule holds. */
+  | {
+      kind: "native_end";
+      status: NativeStatus;
+      error: NativeError | null;
+      tail: TailReference | null;
+      usage: Usage;
+      evidence: Evidence[];
+    }
+  /** An error or a provisional end was reported, and no final one in time. */
+  | { kind: "end_overdue"; error: NativeError | null; evidence: Evidence }
+  | { kind: "stream_lost"; reason: string; evidence: Evidence }
+  | { kind: "permission_unresolved"; code: ErrorCode; detail: string; evidence: Evidence };
+
+/** What a resident process tells the member, with or without an active turn. */
+export interface ResidentListener {
+  onObservation(observation: Observation): void;
+  onSubscription(subscription: number, state: "live" | "lost" | "closed", detail: string): void;
+  onExit(exit: ProcessExit): void;
+}
+
+export type SubmitResult =
+  | { kind: "accepted" }
+  /** Nothing can run. */
+  | { kind: "rejected"; detail: string }
+  /** Nobody knows yet. */
+  | { kind: "unclear"; detail: string };
+
+export type IdentityResult =
+  | { kind: "verified"; nativeId: string; evidence: Evidence }
+  | { kind: "changed"; observed: string; evidence: Evidence }
+  | { kind: "unavailable"; detail: string };
+
+export interface Prompt {
+  text: string;
+  /** Our id for the native user message, in the native format. */
+  nativeMessage: string;
+}
+
+/** One running CLI process of a member, with its session. Every call is bounded by the driver's limits. */
+export interface Resident {
+  readonly processGeneration: number;
+  /** The session's native id: a candidate until its first turn has settled. */
+  readonly nativeId: string;
+  /** Canonical working directory of the session. */
+  readonly directory: string;
+  /** The live subscription's number, or null. */
+  subscription(): number | null;
+  hasExited(): boolean;
+  /** Passes when an event that we caused has come back on the subscription which will carry the turn. Throws GATE_FAILED. */
+  gate(): Promise<Evidence>;
+  /** An id for the next user message. */
+  nextMessageId(): string;
+  submit(prompt: Prompt): Promise<SubmitResult>;
+  /**
+   * Asks for the end of the active turn, once, and not before the turn is seen to have started: an abort of a session
+   * that is still idle answers true, and the prompt runs afterwards. True when the CLI says that nothing of the session runs any more. */
+  abort(): Promise<boolean>;
+  /** Whether the CLI has stored this user message; asked when a submission's fate is unclear. */
+  holdsMessage(nativeMessage: string): Promise<"absent" | "present" | "unclear">;
+  /** The native id as the CLI itself gives it now, compared with the one that the turn ran under. */
+  verify(): Promise<IdentityResult>;
+  /** Lets go of the active turn: later native events are nobody's. */
+  endTurn(): void;
+  /** Ends the process; returns what of the slot could not be ended. */
+  stop(): Promise<ProcessEntry[]>;
+}
+
+export interface LaunchRequest {
+  slot: Slot;
+  launch: Launch;
+  command: readonly string[];
+  cliVersion: string;
+  processGeneration: number;
+  /** Base URL of the model for the CLI, on the sandbox's loopback. */
+  modelUrl: string;
+  limits: DriverLimits;
+  clock: Clock;
+  log: Log;
+  listener: ResidentListener;
+  /** Number of the next subscription; raised by the driver for each. */
+  nextSubscription: () => number;
+  signal: AbortSignal;
+}
+
+/** A process with a new session, or with the locator's session resumed and proven; or why not. */
+export type LaunchResult =
+  | { kind: "new"; resident: Resident }
+  | { kind: "resumed"; resident: Resident; resume: ResumeResult & { kind: "proven" } }
+  /** The process was ended again. */
+  | { kind: "not_resumed"; resume: Exclude<ResumeResult, { kind: "proven" }> };
+
+export interface Driver {
+  readonly manifest: DriverManifest;
+  /** Throws CLI_NOT_READY and its like; whatever was started has then been ended. */
+  launch(request: LaunchRequest, locator: Locator | null): Promise<LaunchResult>;
+  /** After a death around the submission: was this message stored by the CLI? Starts a process of its own for it. */
+  proveDelivery(
+    request: LaunchRequest,
+    nativeId: string,
+    nativeMessage: string,
+  ): Promise<"absent" | "present" | "unclear">;
+}

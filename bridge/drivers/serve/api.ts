@@ -1,0 +1,105 @@
+/** The calls of the server's API that we use, each checked at the door. Facts: `opencode-kilo`, sections 3 to 8, 15. */
+import * as z from "zod/mini";
+import { HoldfastError } from "../../../protocol/errors.ts";
+import { PROVIDER } from "./launch-plan.ts";
+import type { Answer, LoopbackServer } from "./loopback-http.ts";
+import { NativeMessage } from "./native-event.ts";
+
+const Session = z.object({ id: z.string(), directory: z.string(), parentID: z.nullish(z.string()) });
+export type NativeSession = z.infer<typeof Session>;
+
+const StoredMessage = z.object({ info: NativeMessage, parts: z.array(z.looseObject({ type: z.string() })) });
+export type StoredMessage = z.infer<typeof StoredMessage>;
+
+export interface ServeApi {
+  health(limitMs: number): Promise<string>;
+  createSession(directory: string): Promise<NativeSession>;
+  /** Null when the server says that there is none. */
+  session(id: string): Promise<NativeSession | null>;
+  /** Messages in the order of history; with `newest` only so many of the newest. Null when there is no such session. */
+  messages(session: string, newest: number | null): Promise<StoredMessage[] | null>;
+  prompt(
+    session: string,
+    prompt: { messageId: string; partId: string; text: string; model: string },
+  ): Promise<Answer>;
+  abort(session: string, limitMs: number): Promise<void>;
+  /** Sessions of the directory that are not idle. */
+  busySessions(directory: string): Promise<string[]>;
+  /** Publishes a toast that comes back on the directory's event stream. */
+  publishCanary(directory: string, nonce: string, limitMs: number): Promise<void>;
+  replyPermission(request: string, reply: "once" | "reject", limitMs: number): Promise<Answer>;
+  pendingPermissions(directory: string): Promise<Array<{ id: string; sessionID: string }>>;
+  rejectQuestion(request: string): Promise<Answer>;
+}
+
+export function serveApi(server: LoopbackServer, requestMs: number): ServeApi {
+  const get = (path: string) => server.ask({ method: "GET", path, limitMs: requestMs });
+  const post = (path: string, body: unknown, limitMs = requestMs) =>
+    server.ask({ method: "POST", path, body, limitMs });
+  const at = (directory: string) => `directory=${encodeURIComponent(directory)}`;
+  const id = encodeURIComponent;
+
+  return {
+    async health(limitMs) {
+      const answer = await server.ask({ method: "GET", path: "/global/health", limitMs, ownSocket: true });
+      return read("health", answer, z.object({ healthy: z.literal(true), version: z.string() })).version;
+    },
+    async createSession(directory) {
+      // A given title keeps the CLI from asking the model for one: one request less, and none that is not the user's.
+      return read("POST /session", await post(`/session?${at(directory)}`, { title: "holdfast" }), Session);
+    },
+    async session(session) {
+      const answer = await get(`/session/${id(session)}`);
+      return answer.status === 404 ? null : read("GET /session/:id", answer, Session);
+    },
+    async messages(session, newest) {
+      const answer = await get(`/session/${id(session)}/message${newest === null ? "" : `?limit=${newest}`}`);
+      return answer.status === 404 ? null : read("GET /session/:id/message", answer, z.array(StoredMessage));
+    },
+    prompt: (session, { messageId, partId, text, model }) =>
+      post(`/session/${id(session)}/prompt_async`, {
+        messageID: messageId,
+        model: { providerID: PROVIDER, modelID: model },
+        parts: [{ type: "text", id: partId, text }],
+      }),
+    async abort(session, limitMs) {
+      accept("POST /session/:id/abort", await post(`/session/${id(session)}/abort`, {}, limitMs));
+    },
+    async busySessions(directory) {
+      const answer = await get(`/session/status?${at(directory)}`);
+      const status = read(
+        "GET /session/status",
+        answer,
+        z.record(z.string(), z.looseObject({ type: z.string() })),
+      );
+      return Object.entries(status).flatMap(([session, { type }]) => (type === "idle" ? [] : [session]));
+    },
+    async publishCanary(directory, nonce, limitMs) {
+      const toast = { type: "tui.toast.show", properties: { message: nonce, variant: "info" } };
+      accept("POST /tui/publish", await post(`/tui/publish?${at(directory)}`, toast, limitMs));
+    },
+    replyPermission: (request, reply, limitMs) =>
+      post(`/permission/${id(request)}/reply`, { reply }, limitMs),
+    async pendingPermissions(directory) {
+      const answer = await get(`/permission?${at(directory)}`);
+      return read(
+        "GET /permission",
+        answer,
+        z.array(z.looseObject({ id: z.string(), sessionID: z.string() })),
+      );
+    },
+    rejectQuestion: (request) => post(`/question/${id(request)}/reject`, {}),
+  };
+}
+
+function accept(what: string, answer: Answer): void {
+  if (answer.status >= 200 && answer.status < 300) return;
+  throw new HoldfastError("CLI_NOT_READY", `${what} answered ${answer.status}`);
+}
+
+function read<T extends z.ZodMiniType>(what: string, answer: Answer, schema: T): z.infer<T> {
+  accept(what, answer);
+  const parsed = schema.safeParse(answer.json);
+  if (parsed.success) return parsed.data;
+  throw new HoldfastError("CLI_NOT_READY", `${what} answered something unexpected`);
+}

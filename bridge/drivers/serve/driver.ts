@@ -1,0 +1,73 @@
+/** The driver for CLIs with a server of their own: launch, new session or proven resume, proof of a delivery. */
+import { HoldfastError } from "../../../protocol/errors.ts";
+import type { Locator } from "../../../protocol/locator.ts";
+import { processesLeft } from "../../process.ts";
+import type { Driver, DriverManifest, LaunchRequest, LaunchResult } from "../driver.ts";
+import { messageFate, missingHistory, NEWEST_MESSAGES } from "./history.ts";
+import { createNativeIds } from "./native-id.ts";
+import { openResident } from "./resident.ts";
+import { type ServerProcess, startServer } from "./server-process.ts";
+import type { ServeTraits } from "./traits.ts";
+
+export function createServeDriver(traits: ServeTraits): Driver {
+  const manifest: DriverManifest = {
+    cli: traits.cli,
+    gate: "canary-on-stream",
+    provesDelivery: true,
+    asksPermission: true,
+    asksQuestions: false,
+    reportsUsage: true,
+  };
+
+  async function stopServer(server: ServerProcess, request: LaunchRequest): Promise<void> {
+    const left = await server.process.stop(request.limits.stopMs, async () => undefined);
+    server.http.close();
+    if (left.length > 0) throw processesLeft(left);
+  }
+
+  async function launch(request: LaunchRequest, locator: Locator | null): Promise<LaunchResult> {
+    const server = await startServer(traits, request);
+    const nextMessageId = createNativeIds(() => request.clock.nowAt());
+    try {
+      if (locator === null) {
+        const made = await server.api.createSession(request.slot.workspace);
+        const resident = openResident({
+          request,
+          server,
+          session: made.id,
+          directory: made.directory,
+          nextMessageId,
+        });
+        return { kind: "new", resident };
+      }
+      const problem = await missingHistory(server.api, locator);
+      if (problem === null) {
+        const { nativeId, directory } = locator;
+        const resident = openResident({ request, server, session: nativeId, directory, nextMessageId });
+        return { kind: "resumed", resident, resume: { kind: "proven" } };
+      }
+      await stopServer(server, request);
+      return { kind: "not_resumed", resume: { kind: "lost", reason: problem } };
+    } catch (error) {
+      await stopServer(server, request);
+      // While a locator is being resumed a passing fault is an error of its own and never LOST.
+      if (locator !== null && error instanceof HoldfastError) {
+        return { kind: "not_resumed", resume: { kind: "error", reason: error.message } };
+      }
+      throw error;
+    }
+  }
+
+  return {
+    manifest,
+    launch,
+    async proveDelivery(request, nativeId, nativeMessage) {
+      const server = await startServer(traits, request);
+      try {
+        return messageFate(await server.api.messages(nativeId, NEWEST_MESSAGES), nativeMessage);
+      } finally {
+        await stopServer(server, request);
+      }
+    },
+  };
+}

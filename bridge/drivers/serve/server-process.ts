@@ -1,0 +1,119 @@
+/**
+ * Starts the CLI's server and waits until it really answers.
+ *
+ * The port opens up to 1.2 s before the server can answer, and a request made in that time is swallowed for ever: the
+ * printed line is waited for, then health is asked with a socket and a limit of its own each time.
+ */
+import { randomBytes } from "node:crypto";
+import type { Readable } from "node:stream";
+import { HoldfastError } from "../../../protocol/errors.ts";
+import { limited } from "../../limited.ts";
+import { type NativeProcess, processesLeft, startProcess } from "../../process.ts";
+import type { LaunchRequest } from "../driver.ts";
+import { type ServeApi, serveApi } from "./api.ts";
+import { launchEnvironment } from "./launch-plan.ts";
+import { type LoopbackServer, loopbackServer } from "./loopback-http.ts";
+import type { ServeTraits } from "./traits.ts";
+
+/** Characters of stdout that may come before the ready line. Beyond: CLI_NOT_READY. */
+const NOISE_CHARS = 64 * 1024;
+
+/** Time for one health request, and how often it is tried. */
+const HEALTH_MS = 1000;
+const HEALTH_TRIES = 10;
+
+export interface ServerProcess {
+  process: NativeProcess;
+  http: LoopbackServer;
+  api: ServeApi;
+}
+
+/** Throws CLI_NOT_READY, STOPPED or PROCESS_LEFT; the process has then been ended. */
+export async function startServer(traits: ServeTraits, request: LaunchRequest): Promise<ServerProcess> {
+  const { slot, clock, limits, log } = request;
+  const password = randomBytes(24).toString("base64url");
+  const native = await startProcess({
+    command: [...request.command, ...traits.args],
+    slot,
+    clock,
+    generation: request.processGeneration,
+    environment: launchEnvironment({
+      traits,
+      slot,
+      launch: request.launch,
+      modelUrl: request.modelUrl,
+      password,
+      path: process.env["PATH"] ?? "/usr/bin:/bin",
+    }),
+  });
+  try {
+    const port = await limited(
+      {
+        clock,
+        limitMs: limits.readyMs,
+        code: "CLI_NOT_READY",
+        what: `${traits.cli} start`,
+        signal: request.signal,
+      },
+      () => Promise.race([readyPort(native.stdout, traits.readyLine), earlyExit(native, traits.cli, log)]),
+    );
+    native.stdout.resume();
+    const http = loopbackServer(port, traits.userName, password);
+    const api = serveApi(http, limits.requestMs);
+    const version = await askHealth(api);
+    if (version !== request.cliVersion) {
+      http.close();
+      throw new HoldfastError(
+        "CLI_NOT_READY",
+        `${traits.cli} is ${version}, pinned is ${request.cliVersion}`,
+      );
+    }
+    return { process: native, http, api };
+  } catch (error) {
+    const left = await native.stop(limits.stopMs, async () => undefined);
+    if (left.length > 0)
+      log.warn("processes left after a failed start", { error: processesLeft(left).message });
+    throw error;
+  }
+}
+
+/** The port of the printed line. Nothing else may be in it, so a stranger on a port is never taken for the server. */
+function readyPort(stdout: Readable, line: RegExp): Promise<number> {
+  stdout.setEncoding("utf8");
+  let seen = "";
+  return new Promise((resolve, reject) => {
+    const onData = (text: string) => {
+      seen += text;
+      const port = Number(seen.match(line)?.[1] ?? "");
+      if (port > 0) {
+        stdout.off("data", onData);
+        resolve(port);
+      } else if (seen.length > NOISE_CHARS) {
+        stdout.off("data", onData);
+        reject(
+          new HoldfastError("CLI_NOT_READY", `no ready line within ${NOISE_CHARS} characters of output`),
+        );
+      }
+    };
+    stdout.on("data", onData);
+  });
+}
+
+async function earlyExit(native: NativeProcess, cli: string, log: LaunchRequest["log"]): Promise<never> {
+  const exit = await native.exited;
+  log.warn("the CLI ended before it was ready", { cli, stderr: exit.stderrTail });
+  throw new HoldfastError(
+    "CLI_NOT_READY",
+    `${cli} ended before it was ready (code ${exit.code}, signal ${exit.signal})`,
+  );
+}
+
+async function askHealth(api: ServeApi): Promise<string> {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await api.health(HEALTH_MS);
+    } catch (error) {
+      if (tries >= HEALTH_TRIES) throw error;
+    }
+  }
+}

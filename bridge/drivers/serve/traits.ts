@@ -1,0 +1,20 @@
+/**
+ * What differs between the CLIs that are driven over their own HTTP server (`opencode serve` and its fork), as data.
+ * From the facts sheet `opencode-kilo`, sections 1, 3.6 and 13.
+ */
+import type { CliName } from "../../../protocol/locator.ts";
+
+export interface ServeTraits {
+  readonly cli: CliName;
+  /** Arguments behind the configured command. */
+  readonly args: readonly string[];
+  /** The line on stdout after which the server answers; its first group is the port. */
+  readonly readyLine: RegExp;
+  /** User name for HTTP Basic. */
+  readonly userName: string;
+  readonly passwordVariable: string;
+  /** Takes the configuration as JSON. */
+  readonly configVariable: string;
+  /** Switches off updates, telemetry and outside fetches. */
+  readonly quietVariables: Readonly<Record<string, string>>;
+}

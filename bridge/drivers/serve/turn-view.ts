@@ -1,0 +1,260 @@
+/**
+ * What the native events say about one turn. Pure: fed events, returns observations; no clock, no calls.
+ *
+ * The checked rule of settlement (facts `opencode-kilo`, 3.4): an idle of the root is the end only when the turn's own
+ * user message was seen, the root was busy after it, no assistant message of the root is open, and every descendant is
+ * quiet. Only the root and sessions that it reported move a turn.
+ */
+import type { TailReference } from "../../../protocol/locator.ts";
+import type { NativeStatus } from "../../../protocol/settlement.ts";
+import { addUsage, NO_USAGE, type Usage } from "../../../protocol/usage.ts";
+import type { NativeError } from "../driver.ts";
+import type { NativeEvent, NativeMessage, NativePart } from "./native-event.ts";
+import { createTextBook, type TextChange } from "./text-book.ts";
+
+/** What an event meant for the turn. The resident adds evidence, clocks and calls. */
+export type ViewChange =
+  | TextChange
+  | { kind: "own_event" }
+  | {
+      kind: "tool";
+      session: string;
+      call: string;
+      tool: string;
+      status: "running" | "completed" | "failed";
+      title: string;
+    }
+  | { kind: "waiting"; reason: string; attempt: number; nextAt: number | null }
+  /** An error or an idle that may not be the last word. */
+  | { kind: "end_expected" }
+  /** The turn goes on after all. */
+  | { kind: "end_not_expected" }
+  | {
+      kind: "native_end";
+      status: NativeStatus;
+      error: NativeError | null;
+      tail: TailReference | null;
+      usage: Usage;
+    };
+
+export interface TurnView {
+  take(event: NativeEvent): ViewChange[];
+  /** The session is the root's or one that the root's turn reported. */
+  isOurs(session: string): boolean;
+  /** Sessions under the root that are not idle. */
+  busyDescendants(): string[];
+  /** Messages whose parts wait for a role. */
+  messagesWithoutRole(): string[];
+  lastError(): NativeError | null;
+  /** The root was busy with this turn's message. */
+  hasStarted(): boolean;
+}
+
+export function createTurnView(
+  root: string,
+  ownMessage: string,
+  earlierMessages: ReadonlySet<string>,
+): TurnView {
+  const descendants = new Map<string, "busy" | "idle">();
+  const openMessages = new Set<string>();
+  const completedMessages = new Map<string, NativeMessage>();
+  const tools = new Map<string, string>();
+  const texts = createTextBook(earlierMessages);
+  let sawOwnMessage = false;
+  let sawBusy = false;
+  let isRootIdle = false;
+  let hasEnded = false;
+  let sessionError: NativeError | null = null;
+  let lastAssistant: NativeMessage | null = null;
+
+  function take(event: NativeEvent): ViewChange[] {
+    if (hasEnded) return [];
+    const changes = read(event);
+    return isFinal() ? [...changes, finish()] : changes;
+  }
+
+  function read(event: NativeEvent): ViewChange[] {
+    switch (event.type) {
+      case "session.created": {
+        const { id, parentID } = event.properties.info;
+        if (sawOwnMessage && parentID != null && isOurs(parentID)) descendants.set(id, "busy");
+        return [];
+      }
+      case "session.status":
+        return onStatus(event.properties.sessionID, event.properties.status);
+      case "session.idle":
+        return onIdle(event.properties.sessionID);
+      case "session.error":
+        return onError(event.properties.sessionID, event.properties.error);
+      case "message.updated":
+        return onMessage(event.properties.info);
+      case "message.part.updated":
+        return onPart(
+          event.properties.part,
+          event.properties.part.sessionID ?? event.properties.sessionID ?? root,
+        );
+      case "message.part.delta": {
+        const { sessionID, messageID, partID, field, delta } = event.properties;
+        if (sessionID !== root || field !== "text") return [];
+        return texts.delta(messageID, partID, delta);
+      }
+      default:
+        return [];
+    }
+  }
+
+  function isOurs(session: string): boolean {
+    return session === root || descendants.has(session);
+  }
+
+  function onStatus(
+    session: string,
+    status: {
+      type: string;
+      attempt?: number | undefined;
+      message?: string | undefined;
+      next?: number | undefined;
+    },
+  ): ViewChange[] {
+    if (descendants.has(session)) {
+      descendants.set(session, status.type === "idle" ? "idle" : "busy");
+      return [];
+    }
+    if (session !== root) return [];
+    if (status.type === "idle") return onIdle(session);
+    isRootIdle = false;
+    if (!sawOwnMessage) return [];
+    sawBusy = true;
+    const goesOn: ViewChange = { kind: "end_not_expected" };
+    if (status.type === "busy") return [goesOn];
+    // A retry: the text of the attempt that was cut is not part of the answer.
+    return [
+      goesOn,
+      ...texts.withdrawUnfinished(),
+      {
+        kind: "waiting",
+        reason: status.message ?? status.type,
+        attempt: status.attempt ?? 0,
+        nextAt: status.next ?? null,
+      },
+    ];
+  }
+
+  function onIdle(session: string): ViewChange[] {
+    if (descendants.has(session)) descendants.set(session, "idle");
+    if (session !== root || !sawOwnMessage || !sawBusy) return [];
+    isRootIdle = true;
+    return [{ kind: "end_expected" }];
+  }
+
+  function onError(
+    session: string | undefined,
+    error: { name: string; data?: { message?: string | undefined } | undefined } | undefined,
+  ): ViewChange[] {
+    if (session !== root || error === undefined) return [];
+    sessionError = nativeError(error);
+    return [{ kind: "end_expected" }];
+  }
+
+  function onMessage(message: NativeMessage): ViewChange[] {
+    if (message.sessionID !== root || earlierMessages.has(message.id)) return [];
+    const changes: ViewChange[] = [];
+    if (message.role === "user") {
+      if (message.id === ownMessage && !sawOwnMessage) {
+        sawOwnMessage = true;
+        changes.push({ kind: "own_event" });
+      }
+      return [...changes, ...texts.declare(message.id, "user", false)];
+    }
+    if (!sawOwnMessage) return [];
+    lastAssistant = message;
+    if (message.time.completed === undefined) openMessages.add(message.id);
+    else {
+      openMessages.delete(message.id);
+      completedMessages.set(message.id, message);
+    }
+    return texts.declare(message.id, "assistant", message.summary === true);
+  }
+
+  function onPart(part: NativePart, session: string): ViewChange[] {
+    if (part.type === "tool" && isOurs(session)) return onTool(part, session);
+    if (part.type !== "text" || session !== root) return [];
+    return texts.part(part);
+  }
+
+  function onTool(part: NativePart, session: string): ViewChange[] {
+    const status = TOOL_STATUS[part.state?.status ?? ""];
+    const call = part.callID;
+    if (status === undefined || call === undefined || earlierMessages.has(part.messageID)) return [];
+    if (tools.get(call) === status) return [];
+    tools.set(call, status);
+    return [{ kind: "tool", session, call, tool: part.tool ?? "?", status, title: part.state?.title ?? "" }];
+  }
+
+  function isFinal(): boolean {
+    if (!isRootIdle || !sawOwnMessage || !sawBusy || openMessages.size > 0) return false;
+    return [...descendants.values()].every((state) => state === "idle");
+  }
+
+  function finish(): ViewChange {
+    hasEnded = true;
+    const error = lastAssistant?.error === undefined ? null : nativeError(lastAssistant.error);
+    let usage: Usage = NO_USAGE;
+    for (const message of completedMessages.values()) usage = addUsage(usage, messageUsage(message));
+    return {
+      kind: "native_end",
+      status: statusOf(lastAssistant, error ?? sessionError),
+      error: error ?? (lastAssistant === null ? sessionError : null),
+      tail:
+        lastAssistant === null
+          ? { role: "user", id: ownMessage }
+          : { role: "assistant", id: lastAssistant.id },
+      usage,
+    };
+  }
+
+  return {
+    take,
+    isOurs,
+    busyDescendants: () => [...descendants].flatMap(([id, state]) => (state === "busy" ? [id] : [])),
+    messagesWithoutRole: texts.undeclared,
+    lastError: () => sessionError,
+    hasStarted: () => sawBusy,
+  };
+}
+
+const TOOL_STATUS: Readonly<Record<string, "running" | "completed" | "failed">> = {
+  running: "running",
+  completed: "completed",
+  error: "failed",
+};
+
+/** Judged by the last assistant message; an error of the session counts only where there is none. */
+function statusOf(last: NativeMessage | null, error: NativeError | null): NativeStatus {
+  if (last?.error !== undefined) return last.error.name === "MessageAbortedError" ? "aborted" : "failed";
+  // No message at all is never an empty success; and an aborted retry completes its message with no `finish`.
+  if (last === null) return "failed";
+  if (last.finish === undefined) return error === null ? "aborted" : "failed";
+  return "completed";
+}
+
+/** Name and message only: bodies, headers and addresses of the provider stay here. */
+function nativeError(error: {
+  name: string;
+  data?: { message?: string | undefined } | undefined;
+}): NativeError {
+  return { name: error.name, message: error.data?.message ?? "" };
+}
+
+function messageUsage(message: NativeMessage): Usage {
+  const { tokens } = message;
+  if (tokens === undefined) return { ...NO_USAGE, source: "cli" };
+  return {
+    source: "cli",
+    inputTokens: tokens.input ?? null,
+    outputTokens: tokens.output ?? null,
+    reasoningTokens: tokens.reasoning ?? null,
+    cacheReadTokens: tokens.cache?.read ?? null,
+    cacheWriteTokens: tokens.cache?.write ?? null,
+  };
+}

@@ -1,0 +1,167 @@
+/** What a journal says, folded from its records. Pure; `journal.ts` holds one of these and keeps it current. */
+import type { ControlEvent, NumberedEvent } from "../protocol/events.ts";
+import type { JournalRecord } from "./journal-record.ts";
+
+/** A turn as far as the journal knows it. */
+export interface JournaledTurn {
+  turn: string;
+  member: string;
+  number: number;
+  /** Bytes of the prompt may have gone out. */
+  wasSubmitting: boolean;
+  wasDelivered: boolean;
+}
+
+export interface JournalState {
+  journalId: string;
+  epoch: number;
+  /** Last sequence number given. */
+  head: number;
+  acked: number;
+  fence: number;
+  /** Events that the controller may not have yet, in order, without gaps. */
+  unacked: NumberedEvent[];
+  /** Highest accepted turn number a member; remembered beyond acknowledgement. */
+  numbers: Map<string, number>;
+  /** Turns that were accepted and have not ended. */
+  open: Map<string, JournaledTurn>;
+  /** Turns that ended or were vetoed, newest last, bounded. */
+  closed: Map<string, "ended" | "vetoed">;
+}
+
+/** Closed turns remembered for recovery questions. Older ones answer `forgotten`; the controller asked long ago. */
+export const CLOSED_TURNS_KEPT = 4096;
+
+export function emptyState(journalId: string): JournalState {
+  return {
+    journalId,
+    epoch: 0,
+    head: 0,
+    acked: 0,
+    fence: 0,
+    unacked: [],
+    numbers: new Map(),
+    open: new Map(),
+    closed: new Map(),
+  };
+}
+
+/** Folds one record into the state, in place. Throws a RangeError on a gap: a numbered event is never skipped. */
+export function applyRecord(state: JournalState, record: JournalRecord): void {
+  switch (record.t) {
+    case "journal":
+      state.journalId = record.journalId;
+      state.head = record.seq;
+      state.acked = record.acked;
+      state.epoch = record.epoch;
+      state.fence = record.fence;
+      return;
+    case "life":
+      state.epoch = record.epoch;
+      return;
+    case "fence":
+      state.fence = Math.max(state.fence, record.fence);
+      return;
+    case "number":
+      noteNumber(state, record.member, record.number);
+      return;
+    case "closed":
+      close(state, record.turn, record.how);
+      return;
+    case "acked":
+      acknowledge(state, record.seq);
+      return;
+    case "event":
+      if (record.entry.seq !== state.head + 1) throw new RangeError(`gap before event ${record.entry.seq}`);
+      state.head = record.entry.seq;
+      state.unacked.push(record.entry);
+      noteEvent(state, record.entry.event);
+      return;
+    default: {
+      const never: never = record;
+      throw new TypeError(`record ${String(never)} is not handled`);
+    }
+  }
+}
+
+function acknowledge(state: JournalState, seq: number): void {
+  if (seq <= state.acked) return;
+  state.acked = Math.min(seq, state.head);
+  const keep = state.unacked.findIndex((entry) => entry.seq > state.acked);
+  state.unacked.splice(0, keep === -1 ? state.unacked.length : keep);
+}
+
+function noteNumber(state: JournalState, member: string, number: number): void {
+  state.numbers.set(member, Math.max(state.numbers.get(member) ?? 0, number));
+}
+
+function noteEvent(state: JournalState, event: ControlEvent): void {
+  switch (event.type) {
+    case "turn.accepted":
+      noteNumber(state, event.member, event.number);
+      state.open.set(event.turn, {
+        turn: event.turn,
+        member: event.member,
+        number: event.number,
+        wasSubmitting: false,
+        wasDelivered: false,
+      });
+      return;
+    case "turn.submitting": {
+      const turn = state.open.get(event.turn);
+      if (turn !== undefined) turn.wasSubmitting = true;
+      return;
+    }
+    case "turn.delivered": {
+      const turn = state.open.get(event.turn);
+      if (turn !== undefined) turn.wasDelivered = true;
+      return;
+    }
+    case "turn.ended":
+      close(state, event.turn, "ended");
+      return;
+    case "turn.vetoed":
+      close(state, event.turn, "vetoed");
+      return;
+    default:
+      return;
+  }
+}
+
+function close(state: JournalState, turn: string, how: "ended" | "vetoed"): void {
+  state.open.delete(turn);
+  state.closed.delete(turn);
+  state.closed.set(turn, how);
+  if (state.closed.size > CLOSED_TURNS_KEPT) {
+    const [oldest] = state.closed.keys();
+    if (oldest !== undefined) state.closed.delete(oldest);
+  }
+}
+
+/** The records of a fresh file that says the same. */
+export function compactRecords(state: JournalState): JournalRecord[] {
+  // An open turn whose acceptance was acknowledged would be lost with its event.
+  if (!canCompact(state))
+    throw new RangeError("a journal with an open, acknowledged turn can't be compacted");
+  return [
+    {
+      t: "journal",
+      journalId: state.journalId,
+      seq: state.acked,
+      acked: state.acked,
+      epoch: state.epoch,
+      fence: state.fence,
+    },
+    ...[...state.numbers].map(([member, number]) => ({ t: "number" as const, member, number })),
+    ...[...state.closed].map(([turn, how]) => ({ t: "closed" as const, turn, how })),
+    ...state.unacked.map((entry) => ({ t: "event" as const, entry })),
+  ];
+}
+
+/** Every open turn's acceptance is still among the unacknowledged events. */
+export function canCompact(state: JournalState): boolean {
+  const unackedTurns = new Set(
+    state.unacked.flatMap(({ event }) => (event.type === "turn.accepted" ? [event.turn] : [])),
+  );
+  return [...state.open.keys()].every((turn) => unackedTurns.has(turn));
+}

@@ -1,0 +1,71 @@
+/**
+ * Turns that an earlier life of this bridge left open. Its death took every process along, so none of them runs: each
+ * gets its one end, by what the journal says about how far it came.
+ */
+import type { Clock } from "../protocol/clock.ts";
+import { HoldfastError, toWireError } from "../protocol/errors.ts";
+import type { Settlement } from "../protocol/settlement.ts";
+import { NO_USAGE } from "../protocol/usage.ts";
+import type { Journal } from "./journal.ts";
+import type { JournaledTurn } from "./journal-state.ts";
+
+export async function concludeLostTurns(journal: Journal, clock: Clock): Promise<void> {
+  for (const turn of [...journal.state.open.values()]) {
+    await journal.append({
+      type: "turn.ended",
+      member: turn.member,
+      turn: turn.turn,
+      number: turn.number,
+      settlement: lostSettlement(turn, clock.nowAt()),
+    });
+  }
+}
+
+/**
+ * Before `submitting` was journaled no byte went out: `not_sent`. After it nobody saw the end: `unknown`; what the
+ * native history holds is looked at when the member is next inspected.
+ */
+export function lostSettlement(turn: JournaledTurn, at: number): Settlement {
+  const outcome = turn.wasSubmitting ? "unknown" : "not_sent";
+  const error = new HoldfastError(
+    turn.wasSubmitting ? "DELIVERY_UNKNOWN" : "BRIDGE_GONE",
+    turn.wasSubmitting
+      ? "the bridge ended during the turn; nobody saw its end"
+      : "the bridge ended before anything was sent",
+  );
+  return {
+    outcome,
+    settled: false,
+    context: null,
+    contextReason: "",
+    session: null,
+    processGeneration: null,
+    parts: [],
+    textIsCut: false,
+    textIsPartial: turn.wasSubmitting,
+    usage: NO_USAGE,
+    evidence: [
+      {
+        what: turn.wasDelivered ? "bridge_ended_after_delivery" : "bridge_ended",
+        source: "bridge",
+        processGeneration: null,
+        subscription: null,
+        sequence: null,
+        at,
+        detail: "concluded by the next life of the bridge from its journal",
+      },
+    ],
+    timings: {
+      admitMs: null,
+      prepareMs: null,
+      gateMs: null,
+      submitMs: null,
+      firstEventMs: null,
+      settleMs: null,
+      verifyMs: null,
+      totalMs: null,
+    },
+    error: toWireError(error),
+    keepsProcess: false,
+  };
+}

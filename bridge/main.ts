@@ -1,0 +1,86 @@
+/**
+ * The bridge's program: one process under tini in a sandbox's container, or a plain child in a `process` sandbox.
+ *
+ *   bridge.cjs [CONFIG]     runs (default: /run/holdfast/bridge.json)
+ *   bridge.cjs --pin        prints the helper pin and ends
+ */
+import { createHash } from "node:crypto";
+import { existsSync, readFileSync } from "node:fs";
+import * as z from "zod/mini";
+import type { HelperReport } from "../protocol/attestation.ts";
+import { asHoldfastError } from "../protocol/errors.ts";
+import { CliName } from "../protocol/locator.ts";
+import { HELPER_PIN } from "../protocol/pin.ts";
+import { startBridge } from "./bridge.ts";
+import { realClock } from "./clock.ts";
+import { type BridgeConfig, DEFAULT_CONFIG_PATH, readConfig } from "./config.ts";
+import { stderrLog } from "./log.ts";
+
+/** What the image build wrote about itself; only the CLIs are read here. */
+const MANIFEST_PATH = "/opt/holdfast/manifest.json";
+const Manifest = z.object({ clis: z.array(z.object({ cli: CliName, version: z.string() })) });
+
+async function main(): Promise<void> {
+  if (process.argv[2] === "--pin") {
+    process.stdout.write(`${HELPER_PIN}\n`);
+    return;
+  }
+  const log = stderrLog();
+  // 1. Who we are and for whom.
+  const config = readConfig(process.argv[2] ?? DEFAULT_CONFIG_PATH);
+  const token = readFileSync(config.tokenFile, "utf8").trim();
+  const helperSha256 = createHash("sha256")
+    .update(readFileSync(process.argv[1] ?? ""))
+    .digest("hex");
+
+  // 2. Nothing may keep us alive without a journal, and nothing may end us in silence.
+  const end = (code: number, why: string) => {
+    log.warn("bridge ends", { code, why });
+    process.exit(code);
+  };
+  process.on("uncaughtException", (error) => end(1, asHoldfastError(error).message));
+  process.on("unhandledRejection", (error) => end(1, asHoldfastError(error).message));
+
+  // 3. Journal, inlet, members, link.
+  const bridge = await startBridge({
+    config,
+    token,
+    helperSha256,
+    clis: installedClis(config),
+    clock: realClock,
+    log,
+    onBroken: (error) => end(1, error.message),
+  });
+  log.info("bridge ready", { pin: HELPER_PIN, sandbox: config.sandboxId });
+
+  // 4. Wait for a signal, stop in order.
+  let isStopping = false;
+  const stop = (signal: string) => {
+    if (isStopping) return;
+    isStopping = true;
+    log.info("bridge stops", { signal });
+    bridge.stop().then(
+      () => process.exit(0),
+      (error: unknown) => end(1, asHoldfastError(error).message),
+    );
+  };
+  for (const signal of ["SIGTERM", "SIGINT"] as const) process.on(signal, () => stop(signal));
+}
+
+/** What the image says is in it; in a `process` sandbox, which has no image, what the configuration names. */
+function installedClis(config: BridgeConfig): HelperReport["clis"] {
+  if (config.isolation === "container" && existsSync(MANIFEST_PATH)) {
+    return Manifest.parse(JSON.parse(readFileSync(MANIFEST_PATH, "utf8"))).clis.map(({ cli, version }) => ({
+      cli,
+      version,
+    }));
+  }
+  return config.clis.map(({ cli, version }) => ({ cli, version }));
+}
+
+main().catch((error: unknown) => {
+  process.stderr.write(
+    `${JSON.stringify({ level: "error", what: "bridge can't start", error: asHoldfastError(error).message })}\n`,
+  );
+  process.exit(1);
+});

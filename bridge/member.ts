@@ -1,0 +1,212 @@
+/** One member: its slot, its resident process, and the preparation of its turns. */
+import type { Clock } from "../protocol/clock.ts";
+import { type ContextFacts, decideContext, type ResumeResult } from "../protocol/context-status.ts";
+import { asHoldfastError, clip, HoldfastError } from "../protocol/errors.ts";
+import type { ControlEvent } from "../protocol/events.ts";
+import type { CliName } from "../protocol/locator.ts";
+import type { Settlement } from "../protocol/settlement.ts";
+import type { BridgeConfig } from "./config.ts";
+import type { Driver, LaunchRequest, Resident, ResidentListener } from "./drivers/driver.ts";
+import type { Log } from "./log.ts";
+import { processesLeft } from "./process.ts";
+import { openSlot, type Slot } from "./slots.ts";
+import type { Preparation, Submission, TurnRunner } from "./turn-runner.ts";
+
+export interface MemberOptions {
+  id: string;
+  driver: Driver;
+  command: readonly string[];
+  cliVersion: string;
+  config: BridgeConfig;
+  modelUrl: string;
+  clock: Clock;
+  log: Log;
+  /** Journals an event of this member. */
+  report(event: ControlEvent): void;
+}
+
+export interface Member {
+  readonly id: string;
+  readonly cli: CliName;
+  active: TurnRunner | null;
+  resident(): Resident | null;
+  prepare(submission: Submission, signal: AbortSignal): Promise<Preparation>;
+  proveDelivery(
+    submission: Submission,
+    nativeId: string,
+    nativeMessage: string,
+  ): Promise<"absent" | "present" | "unclear">;
+  /** The settlement is journaled: frees the member, and retires the process if it may not stay. */
+  turnEnded(settlement: Settlement): void;
+  /** Ends the resident process. True when there was one. Throws PROCESS_LEFT. */
+  retire(why: string): Promise<boolean>;
+}
+
+interface Residence {
+  resident: Resident;
+  launchDigest: string;
+  tookLastTurn: boolean;
+}
+
+export function createMember(options: MemberOptions): Member {
+  const { id, driver, config, clock, log, report } = options;
+  const { cli } = driver.manifest;
+  let slot: Slot | null = null;
+  let residence: Residence | null = null;
+  let generation = 0;
+  let subscriptions = 0;
+  let retiring: Promise<boolean> | null = null;
+
+  async function launchRequest(submission: Submission, signal: AbortSignal): Promise<LaunchRequest> {
+    slot ??= await openSlot(config, id);
+    generation += 1;
+    return {
+      slot,
+      launch: submission.launch,
+      command: options.command,
+      cliVersion: options.cliVersion,
+      processGeneration: generation,
+      modelUrl: options.modelUrl,
+      limits: config.limits,
+      clock,
+      log,
+      listener: listenTo(generation),
+      nextSubscription: () => ++subscriptions,
+      signal,
+    };
+  }
+
+  /** Reports of a process that has been replaced reach nobody. */
+  function listenTo(processGeneration: number): ResidentListener {
+    const isCurrent = () => residence === null || residence.resident.processGeneration === processGeneration;
+    return {
+      onObservation(observation) {
+        if (isCurrent()) member.active?.observe(observation);
+      },
+      onSubscription: (subscription, state, detail) =>
+        report({ type: "member.subscription", member: id, subscription, state, detail: clip(detail) }),
+      onExit(exit) {
+        const detail = `code ${exit.code}, signal ${exit.signal}`;
+        report({ type: "member.process", member: id, processGeneration, state: "exited", detail });
+        if (residence?.resident.processGeneration !== processGeneration) return;
+        const { resident } = residence;
+        residence = null;
+        member.active?.processExited(exit);
+        // Its children may have outlived it.
+        retiring = endProcess(resident).finally(() => {
+          retiring = null;
+        });
+        retiring.catch((error: unknown) => log.warn("slot not empty", { member: id, error: String(error) }));
+      },
+    };
+  }
+
+  async function endProcess(resident: Resident): Promise<boolean> {
+    const left = await resident.stop();
+    if (left.length > 0) throw processesLeft(left);
+    return true;
+  }
+
+  function factsOf(submission: Submission, resume: ResumeResult | null): ContextFacts {
+    const isThere = residence !== null && !residence.resident.hasExited();
+    return {
+      settledTurns: submission.settledTurns,
+      locator: submission.locator,
+      container: submission.container,
+      resident:
+        isThere && residence !== null
+          ? {
+              tookLastTurn: residence.tookLastTurn,
+              launchDigest: residence.launchDigest,
+              nativeId: residence.resident.nativeId,
+            }
+          : null,
+      launchDigest: submission.launch.digest,
+      resume,
+    };
+  }
+
+  /** A process for the turn: resumed with the locator, or new without one. */
+  async function launch(submission: Submission, signal: AbortSignal): Promise<ResumeResult | null> {
+    await member.retire("replaced");
+    const request = await launchRequest(submission, signal);
+    const { processGeneration } = request;
+    report({ type: "member.process", member: id, processGeneration, state: "started", detail: "" });
+    const locator = submission.settledTurns === 0 ? null : submission.locator;
+    const result = await driver.launch(request, locator);
+    if (result.kind === "not_resumed") return result.resume;
+    if (signal.aborted) {
+      await endProcess(result.resident);
+      throw new HoldfastError("STOPPED", "the turn ended while its process started");
+    }
+    residence = { resident: result.resident, launchDigest: submission.launch.digest, tookLastTurn: false };
+    report({ type: "member.process", member: id, processGeneration, state: "ready", detail: "" });
+    return result.kind === "resumed" ? result.resume : null;
+  }
+
+  async function prepare(submission: Submission, signal: AbortSignal): Promise<Preparation> {
+    await retiring;
+    let decision = decideContext(factsOf(submission, null));
+    if (decision.kind === "resume" || (decision.kind === "decided" && decision.status === "NEW")) {
+      const resume = await launch(submission, signal);
+      decision = decideContext(factsOf(submission, resume));
+    }
+    if (decision.kind !== "decided") {
+      const error = new HoldfastError("RESUME_FAILED", decision.reason);
+      return { kind: "refused", status: null, reason: decision.reason, error };
+    }
+    const { status, reason } = decision;
+    if (status === "LOST") {
+      return { kind: "refused", status, reason, error: new HoldfastError("CONTEXT_LOST", reason) };
+    }
+    if (residence === null)
+      throw new HoldfastError("CLI_EXITED", "the CLI ended while the turn was prepared");
+    const { resident } = residence;
+    if (status === "LIVE" && submission.locatorIsPending) await verifyPending(resident);
+    return { kind: "ready", resident, status, reason };
+  }
+
+  /** Law 7: an id that could not be verified at its settlement is verified before the next turn. */
+  async function verifyPending(resident: Resident): Promise<void> {
+    const result = await resident.verify();
+    if (result.kind === "verified") return;
+    const detail = result.kind === "changed" ? `the CLI reports ${result.observed}` : result.detail;
+    throw new HoldfastError(result.kind === "changed" ? "IDENTITY_CHANGED" : "IDENTITY_UNVERIFIED", detail);
+  }
+
+  const member: Member = {
+    id,
+    cli,
+    active: null,
+    resident: () => residence?.resident ?? null,
+    prepare,
+    async proveDelivery(submission, nativeId, nativeMessage) {
+      await retiring;
+      const request = await launchRequest(submission, new AbortController().signal);
+      return driver.proveDelivery(request, nativeId, nativeMessage);
+    },
+    turnEnded(settlement) {
+      member.active = null;
+      if (residence === null) return;
+      if (settlement.settled) residence.tookLastTurn = true;
+      if (settlement.keepsProcess) return;
+      member.retire("the turn left it unusable").catch((error: unknown) => {
+        // The turn stays what it is; the next launch reaps the slot before it starts anything.
+        log.warn("retirement not confirmed", { member: id, error: asHoldfastError(error).message });
+      });
+    },
+    async retire(why) {
+      if (retiring !== null) return retiring;
+      if (residence === null) return false;
+      const { resident } = residence;
+      residence = null;
+      const { processGeneration } = resident;
+      report({ type: "member.process", member: id, processGeneration, state: "retired", detail: why });
+      retiring = endProcess(resident).finally(() => {
+        retiring = null;
+      });
+      return retiring;
+    },
+  };
+  return member;
+}

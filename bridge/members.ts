@@ -1,0 +1,173 @@
+/**
+ * The members of this sandbox: takes submissions, keeps at most one process and one active turn a member, and prepares
+ * turns. What a turn does is the runner's; what a context is worth is decided by `protocol/context-status.ts`.
+ */
+import type { Clock } from "../protocol/clock.ts";
+import { asHoldfastError, HoldfastError } from "../protocol/errors.ts";
+import type { ControlEvent } from "../protocol/events.ts";
+import type { Result } from "../protocol/methods.ts";
+import type { Settlement } from "../protocol/settlement.ts";
+import type { BridgeConfig } from "./config.ts";
+import { DRIVERS } from "./drivers/registry.ts";
+import type { Journal } from "./journal.ts";
+import type { Log } from "./log.ts";
+import { createMember, type Member } from "./member.ts";
+import type { Outbox } from "./outbox.ts";
+import { createTurnRunner, type Submission, type TurnRunner } from "./turn-runner.ts";
+
+export interface MembersOptions {
+  config: BridgeConfig;
+  journal: Journal;
+  outbox: Outbox;
+  clock: Clock;
+  log: Log;
+  modelUrl: string;
+  /** There is something to send. */
+  onReady(): void;
+  /** The journal failed: the bridge must end. */
+  onBroken(error: HoldfastError): void;
+}
+
+export interface Members {
+  submit(submission: Submission): Promise<void>;
+  abort(turn: string): void;
+  status(): Result<"bridge.status">;
+  retire(member: string): Promise<boolean>;
+  isActive(turn: string): boolean;
+  textOf(turn: string, part: string): string;
+  /** Takes nothing new, aborts what runs, ends every process. */
+  stop(): Promise<void>;
+}
+
+export function createMembers(options: MembersOptions): Members {
+  const { config, journal, outbox, clock, log } = options;
+  const members = new Map<string, Member>();
+  const turns = new Map<string, TurnRunner>();
+  let isStopping = false;
+
+  function append(event: ControlEvent): Promise<unknown> {
+    return journal.append(event);
+  }
+
+  function report(event: ControlEvent): void {
+    append(event).catch((error: unknown) => options.onBroken(asHoldfastError(error, "STORE_ERROR")));
+  }
+
+  function memberOf(submission: Submission): Member {
+    const { cli } = submission.launch;
+    const known = members.get(submission.member);
+    if (known !== undefined) {
+      if (known.cli !== cli)
+        throw new HoldfastError("REQUEST_INVALID", `the member is of ${known.cli}, not ${cli}`);
+      return known;
+    }
+    const driver = DRIVERS.get(cli);
+    const entry = config.clis.find((candidate) => candidate.cli === cli);
+    if (driver === undefined || entry === undefined)
+      throw new HoldfastError("CLI_UNKNOWN", `no driver for ${cli}`);
+    const made = createMember({
+      id: submission.member,
+      driver,
+      command: entry.command,
+      cliVersion: entry.version,
+      config,
+      modelUrl: options.modelUrl,
+      clock,
+      log,
+      report,
+    });
+    members.set(submission.member, made);
+    return made;
+  }
+
+  function check(submission: Submission): Member {
+    if (isStopping) throw new HoldfastError("STOPPED");
+    if (submission.text === "") throw new HoldfastError("MESSAGE_EMPTY");
+    if (journal.state.closed.get(submission.turn) === "vetoed") throw new HoldfastError("TURN_VETOED");
+    const highest = journal.state.numbers.get(submission.member) ?? 0;
+    if (submission.number <= highest || journal.state.closed.has(submission.turn)) {
+      throw new HoldfastError("TURN_NUMBER_USED", `number ${submission.number} is not above ${highest}`);
+    }
+    const member = memberOf(submission);
+    if (member.active !== null) throw new HoldfastError("MEMBER_BUSY");
+    return member;
+  }
+
+  function runnerFor(member: Member, submission: Submission): TurnRunner {
+    return createTurnRunner(submission, {
+      clock,
+      log,
+      limits: config.limits,
+      append,
+      prepare: (signal) => member.prepare(submission, signal),
+      proveDelivery: (nativeId, nativeMessage) => member.proveDelivery(submission, nativeId, nativeMessage),
+      onText(part, from) {
+        outbox.touch(submission.turn, part, from);
+        options.onReady();
+      },
+      onEnded: (settlement) => onEnded(member, submission, settlement),
+      onBroken: options.onBroken,
+    });
+  }
+
+  function onEnded(member: Member, submission: Submission, settlement: Settlement): void {
+    outbox.forget(submission.turn);
+    turns.delete(submission.turn);
+    member.turnEnded(settlement);
+    options.onReady();
+  }
+
+  return {
+    async submit(submission) {
+      const member = check(submission);
+      const runner = runnerFor(member, submission);
+      // Taken before the first wait: a second submission in the meantime finds the member busy.
+      member.active = runner;
+      turns.set(submission.turn, runner);
+      try {
+        const { turn, member: id, number } = submission;
+        await append({ type: "turn.accepted", member: id, turn, number });
+      } catch (error) {
+        member.active = null;
+        turns.delete(submission.turn);
+        throw error;
+      }
+      runner.start();
+    },
+    abort(turn) {
+      const runner = turns.get(turn);
+      if (runner === undefined) throw new HoldfastError("ABORT_NO_TURN");
+      runner.abort();
+    },
+    status: () => ({
+      members: [...members.values()].flatMap((member) => {
+        const resident = member.resident();
+        if (resident === null) return [];
+        return [
+          {
+            member: member.id,
+            cli: member.cli,
+            processGeneration: resident.processGeneration,
+            subscription: resident.subscription() ?? 0,
+            activeTurn: member.active?.submission.turn ?? null,
+          },
+        ];
+      }),
+    }),
+    async retire(id) {
+      const member = members.get(id);
+      if (member === undefined) return false;
+      if (member.active !== null) throw new HoldfastError("MEMBER_BUSY");
+      return member.retire("asked by the host");
+    },
+    isActive: (turn) => turns.has(turn),
+    textOf: (turn, part) => turns.get(turn)?.textOf(part) ?? "",
+    async stop() {
+      isStopping = true;
+      const running = [...turns.values()];
+      for (const runner of running) runner.abort();
+      await Promise.all(running.map((runner) => runner.ended));
+      await Promise.all([...members.values()].map((member) => member.retire("the sandbox stops")));
+    },
+  };
+}

@@ -1,0 +1,170 @@
+/**
+ * One CLI process: started in a process group of its own, watched, and ended politely, then by force, then checked.
+ * The only importer of execa in the bridge.
+ *
+ *   stop:  graceful (the driver's own way) ─▶ SIGTERM to the group ─▶ SIGKILL ─▶ census of the slot until nobody is left
+ *
+ * OpenCode leaves its shell children on SIGTERM and on SIGKILL, each in a session of its own: no signal to the group
+ * reaches them, so the census is what decides.
+ */
+
+import type { Readable, Writable } from "node:stream";
+import { execa } from "execa";
+import type { Clock } from "../protocol/clock.ts";
+import { HoldfastError } from "../protocol/errors.ts";
+import { type ProcessEntry, reapSlot, signalIfThere } from "./census.ts";
+import { SLOT_VARIABLE, type Slot } from "./slots.ts";
+
+/** Characters of stderr kept for error messages. */
+const STDERR_TAIL_CHARS = 4000;
+
+/** One argument or variable beyond this never reaches the child (Linux: 128 KiB); refused here with its name. */
+const SINGLE_STRING_BYTES = 128 * 1024 - 1;
+
+export interface ProcessExit {
+  code: number | null;
+  signal: string | null;
+  /** The end of stderr; may hold anything the CLI printed, so it goes into the log only. */
+  stderrTail: string;
+}
+
+export interface NativeProcess {
+  readonly pid: number;
+  /** Counts a member's processes in this bridge life. */
+  readonly generation: number;
+  readonly stdin: Writable;
+  readonly stdout: Readable;
+  /** Settles once, when the process has ended; never rejects. */
+  readonly exited: Promise<ProcessExit>;
+  hasExited(): boolean;
+  /**
+   * Ends the process and everything of its slot. Returns what could not be ended.
+   * @param graceful the driver's own way; it may fail, the signals follow anyway
+   */
+  stop(limitMs: number, graceful: () => Promise<void>): Promise<ProcessEntry[]>;
+}
+
+export interface StartOptions {
+  command: readonly string[];
+  slot: Slot;
+  environment: Readonly<Record<string, string>>;
+  generation: number;
+  clock: Clock;
+}
+
+/** Starts a CLI. Reaps the slot first: nothing of an earlier process may be left beside the new one. */
+export async function startProcess(options: StartOptions): Promise<NativeProcess> {
+  const { slot, clock, generation } = options;
+  checkStrings(options);
+  const before = await reapSlot(slot.mark, clock, 5000);
+  if (before.length > 0) throw processesLeft(before);
+
+  const [file, ...args] = options.command;
+  if (file === undefined) throw new TypeError("a command needs at least its file");
+  const previousMask = process.umask(0o002);
+  let child: ReturnType<typeof spawnChild>;
+  try {
+    child = spawnChild(file, args, options);
+  } finally {
+    process.umask(previousMask);
+  }
+
+  let exit: ProcessExit | null = null;
+  let stderrTail = "";
+  child.stderr.setEncoding("utf8");
+  child.stderr.on("data", (text: string) => {
+    stderrTail = (stderrTail + text).slice(-STDERR_TAIL_CHARS);
+  });
+  // A child that exits early must not turn a pending write into an uncaught error; the exit itself is reported.
+  child.stdin.on("error", () => undefined);
+  const exited = new Promise<ProcessExit>((resolve) => {
+    const end = (code: number | null, signal: string | null) => {
+      exit ??= { code, signal, stderrTail };
+      resolve(exit);
+    };
+    // `exit` and not `close`: a grandchild may hold the pipes open for ever.
+    child.nodeChildProcess.once("exit", end);
+    child.nodeChildProcess.once("error", () => end(null, null));
+  });
+
+  if (child.pid === undefined) {
+    await exited;
+    throw new HoldfastError("CLI_NOT_READY", `the command ${file} can't be started`);
+  }
+  const { pid } = child;
+
+  return {
+    pid,
+    generation,
+    stdin: child.stdin,
+    stdout: child.stdout,
+    exited,
+    hasExited: () => exit !== null,
+    async stop(limitMs, graceful) {
+      if (exit === null) await endsWithin(clock, limitMs, Promise.race([graceful(), exited]));
+      if (exit === null) signalIfThere(-pid, "SIGTERM");
+      if (!(await endsWithin(clock, limitMs, exited))) {
+        signalIfThere(-pid, "SIGKILL");
+        await endsWithin(clock, limitMs, exited);
+      }
+      return reapSlot(slot.mark, clock, limitMs);
+    },
+  };
+}
+
+/** True when the work ended in time, well or not: what follows a graceful end does not depend on its success. */
+async function endsWithin(clock: Clock, limitMs: number, work: Promise<unknown>): Promise<boolean> {
+  let cancel: () => void = () => undefined;
+  const late = new Promise<false>((resolve) => {
+    cancel = clock.after(limitMs, () => resolve(false));
+  });
+  const ended = work.then(
+    () => true,
+    () => true,
+  );
+  const inTime = await Promise.race([ended, late]);
+  cancel();
+  return inTime;
+}
+
+function spawnChild(file: string, args: readonly string[], options: StartOptions) {
+  const { slot } = options;
+  return execa(file, args, {
+    cwd: slot.workspace,
+    env: { ...options.environment, [SLOT_VARIABLE]: slot.markValue },
+    extendEnv: false,
+    // A group and session of its own, so that signals reach exactly it and its plain children.
+    detached: true,
+    cleanup: false,
+    buffer: false,
+    reject: false,
+    stdin: "pipe",
+    stdout: "pipe",
+    stderr: "pipe",
+    ...(slot.user === null ? {} : { uid: slot.user.uid, gid: slot.user.gid }),
+  });
+}
+
+function checkStrings(options: StartOptions): void {
+  const strings = [
+    ...options.command.map((text, index) => [`argument ${index}`, text] as const),
+    ...Object.entries(options.environment).map(([name, value]) => [name, `${name}=${value}`] as const),
+  ];
+  for (const [name, text] of strings) {
+    if (Buffer.byteLength(text) > SINGLE_STRING_BYTES) {
+      throw new HoldfastError(
+        "CLI_NOT_READY",
+        `${name} exceeds ${SINGLE_STRING_BYTES} bytes and can't be passed to a process`,
+      );
+    }
+  }
+}
+
+/** The error for processes that could not be ended: names them. */
+export function processesLeft(left: readonly ProcessEntry[]): HoldfastError {
+  const names = left.slice(0, 5).map(({ pid, command }) => `${pid} (${command})`);
+  return new HoldfastError(
+    "PROCESS_LEFT",
+    `${left.length} processes of the slot could not be ended: ${names.join(", ")}`,
+  );
+}

@@ -1,0 +1,95 @@
+/**
+ * A slot: a member's place in the sandbox. Makes its directories and says who its processes are.
+ *
+ *   <slots>/<member>/          0700, the slot's user
+ *     home/  data/  config/  state/  cache/
+ */
+import { chmod, chown, mkdir, readdir, realpath, stat } from "node:fs/promises";
+import { join } from "node:path";
+import { HoldfastError } from "../protocol/errors.ts";
+import type { SlotMark } from "./census.ts";
+import type { BridgeConfig } from "./config.ts";
+
+/** Every process of a slot carries this variable with the slot's own value; the mark where slots have no user. */
+export const SLOT_VARIABLE = "HOLDFAST_SLOT";
+
+export interface Slot {
+  member: string;
+  root: string;
+  home: string;
+  data: string;
+  config: string;
+  state: string;
+  cache: string;
+  /** Canonical working directory. */
+  workspace: string;
+  user: { uid: number; gid: number } | null;
+  mark: SlotMark;
+  /** Value of {@link SLOT_VARIABLE}. */
+  markValue: string;
+}
+
+const DIRECTORIES = ["home", "data", "config", "state", "cache"] as const;
+
+/**
+ * Makes the slot of a member, or finds it as it was, with the user that owns it. The order mkdir, chmod, chown matters:
+ * after the chown a root without DAC capabilities can't change or list it any more.
+ */
+export async function openSlot(config: BridgeConfig, member: string): Promise<Slot> {
+  const root = join(config.slotsDirectory, member);
+  const owner = await ownerOf(root);
+  const user =
+    config.users === null ? null : { uid: owner ?? (await freeUid(config)), gid: config.users.gid };
+  if (owner === null) await makeSlot(root, user);
+  const markValue = `${config.sandboxId}/${member}`;
+  return {
+    member,
+    root,
+    home: join(root, "home"),
+    data: join(root, "data"),
+    config: join(root, "config"),
+    state: join(root, "state"),
+    cache: join(root, "cache"),
+    workspace: await realpath(config.workspace),
+    user,
+    mark:
+      user === null
+        ? { kind: "environment", variable: SLOT_VARIABLE, value: markValue }
+        : { kind: "uid", uid: user.uid },
+    markValue,
+  };
+}
+
+async function makeSlot(root: string, user: Slot["user"]): Promise<void> {
+  try {
+    await mkdir(root, { recursive: true, mode: 0o700 });
+    await chmod(root, 0o700);
+    for (const name of DIRECTORIES) {
+      const path = join(root, name);
+      await mkdir(path, { mode: 0o700 });
+      if (user !== null) await chown(path, user.uid, user.gid);
+    }
+    if (user !== null) await chown(root, user.uid, user.gid);
+  } catch (cause) {
+    throw new HoldfastError("CLI_NOT_READY", "the slot's directories can't be made", { cause });
+  }
+}
+
+/** Who owns the slot's directory; null when there is none. */
+async function ownerOf(path: string): Promise<number | null> {
+  try {
+    return (await stat(path)).uid;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return null;
+    throw new HoldfastError("CLI_NOT_READY", "the slot's directory can't be looked at", { cause: error });
+  }
+}
+
+/** One above the highest user that owns a slot: a user is never given to a second member. */
+async function freeUid(config: BridgeConfig): Promise<number> {
+  let highest = (config.users?.firstUid ?? 0) - 1;
+  for (const name of await readdir(config.slotsDirectory)) {
+    highest = Math.max(highest, (await ownerOf(join(config.slotsDirectory, name))) ?? 0);
+  }
+  return highest + 1;
+}
