@@ -3,11 +3,11 @@
  */
 import { createHmac } from "node:crypto";
 import type { HelperReport } from "../protocol/attestation.ts";
+import type { BridgeConfig } from "../protocol/bridge-config.ts";
 import type { Clock } from "../protocol/clock.ts";
 import type { HoldfastError } from "../protocol/errors.ts";
 import type { MethodTable } from "../protocol/methods.ts";
 import { HELPER_FEATURES, HELPER_PIN } from "../protocol/pin.ts";
-import type { BridgeConfig } from "./config.ts";
 import { openInlet } from "./inlet.ts";
 import { openJournal } from "./journal.ts";
 import { startLinkClient } from "./link-client.ts";

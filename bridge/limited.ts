@@ -12,15 +12,19 @@ export async function limited<T>(
 ): Promise<T> {
   const controller = new AbortController();
   const { clock, limitMs, signal } = options;
+  const stopped = () => new HoldfastError("STOPPED", `${options.what}: cancelled`);
+  if (signal?.aborted) throw stopped();
   let cancel: () => void = () => undefined;
   let onAbort: () => void = () => undefined;
   const ended = new Promise<never>((_, reject) => {
-    cancel = clock.after(limitMs, () =>
-      reject(new HoldfastError(options.code, `${options.what}: no result within ${limitMs} ms`)),
-    );
-    onAbort = () => reject(new HoldfastError("STOPPED", `${options.what}: cancelled`));
-    if (signal?.aborted) onAbort();
-    else signal?.addEventListener("abort", onAbort, { once: true });
+    // After a freeze the timer fires before the bytes that were waiting are read (law 13).
+    cancel = clock.after(limitMs, () => {
+      cancel = clock.afterPoll(() =>
+        reject(new HoldfastError(options.code, `${options.what}: no result within ${limitMs} ms`)),
+      );
+    });
+    onAbort = () => reject(stopped());
+    signal?.addEventListener("abort", onAbort, { once: true });
   });
   try {
     return await Promise.race([work(controller.signal), ended]);

@@ -44,6 +44,7 @@ export function startLinkClient(options: LinkClientOptions): LinkClient {
   let backoff: Backoff = { tries: 0 };
   let current: Endpoint | null = null;
   let isTaken = false;
+  let taking: Promise<void> | null = null;
   let isStopped = false;
   let cancelWait: () => void = () => undefined;
   let cancelFlush: (() => void) | null = null;
@@ -134,8 +135,10 @@ export function startLinkClient(options: LinkClientOptions): LinkClient {
   function guarded(): MethodTable {
     const table: Record<string, unknown> = {};
     for (const [name, run] of Object.entries(options.methods)) {
-      table[name] = (params: never) => {
-        if (!isTaken) return Promise.reject(new HoldfastError("FENCED", "the link was not taken over yet"));
+      table[name] = async (params: never) => {
+        // The fence of a welcome that came just before may still be on its way to the disk.
+        await taking;
+        if (!isTaken) throw new HoldfastError("FENCED", "the link was not taken over yet");
         return (run as (params: never) => Promise<unknown>)(params);
       };
     }
@@ -172,7 +175,7 @@ export function startLinkClient(options: LinkClientOptions): LinkClient {
     if (isTaken && current === endpoint) {
       return endpoint.close(new HoldfastError("FRAME_INVALID", "a link is taken over once"));
     }
-    journal.takeFence(welcome.fence).then(
+    taking = journal.takeFence(welcome.fence).then(
       () => {
         if (current !== endpoint) return;
         isTaken = true;

@@ -8,12 +8,13 @@ import { createHash } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
 import * as z from "zod/mini";
 import type { HelperReport } from "../protocol/attestation.ts";
+import type { BridgeConfig } from "../protocol/bridge-config.ts";
 import { asHoldfastError } from "../protocol/errors.ts";
 import { CliName } from "../protocol/locator.ts";
 import { HELPER_PIN } from "../protocol/pin.ts";
 import { startBridge } from "./bridge.ts";
 import { realClock } from "./clock.ts";
-import { type BridgeConfig, DEFAULT_CONFIG_PATH, readConfig } from "./config.ts";
+import { DEFAULT_CONFIG_PATH, readConfig } from "./config.ts";
 import { stderrLog } from "./log.ts";
 
 /** What the image build wrote about itself; only the CLIs are read here. */

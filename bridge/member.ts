@@ -1,11 +1,12 @@
 /** One member: its slot, its resident process, and the preparation of its turns. */
+
+import type { BridgeConfig } from "../protocol/bridge-config.ts";
 import type { Clock } from "../protocol/clock.ts";
 import { type ContextFacts, decideContext, type ResumeResult } from "../protocol/context-status.ts";
 import { asHoldfastError, clip, HoldfastError } from "../protocol/errors.ts";
 import type { ControlEvent } from "../protocol/events.ts";
 import type { CliName } from "../protocol/locator.ts";
 import type { Settlement } from "../protocol/settlement.ts";
-import type { BridgeConfig } from "./config.ts";
 import type { Driver, LaunchRequest, Resident, ResidentListener } from "./drivers/driver.ts";
 import type { Log } from "./log.ts";
 import { processesLeft } from "./process.ts";
@@ -107,7 +108,7 @@ export function createMember(options: MemberOptions): Member {
     return true;
   }
 
-  function factsOf(submission: Submission, resume: ResumeResult | null): ContextFacts {
+  function factsOf(submission: Submission): ContextFacts {
     const isThere = residence !== null && !residence.resident.hasExited();
     return {
       settledTurns: submission.settledTurns,
@@ -122,7 +123,7 @@ export function createMember(options: MemberOptions): Member {
             }
           : null,
       launchDigest: submission.launch.digest,
-      resume,
+      resume: null,
     };
   }
 
@@ -146,10 +147,11 @@ export function createMember(options: MemberOptions): Member {
 
   async function prepare(submission: Submission, signal: AbortSignal): Promise<Preparation> {
     await retiring;
-    let decision = decideContext(factsOf(submission, null));
+    const facts = factsOf(submission);
+    let decision = decideContext(facts);
     if (decision.kind === "resume" || (decision.kind === "decided" && decision.status === "NEW")) {
-      const resume = await launch(submission, signal);
-      decision = decideContext(factsOf(submission, resume));
+      // The same facts, so that the reason stays why the process had to be replaced.
+      decision = decideContext({ ...facts, resume: await launch(submission, signal) });
     }
     if (decision.kind !== "decided") {
       const error = new HoldfastError("RESUME_FAILED", decision.reason);

@@ -2,12 +2,13 @@
  * The members of this sandbox: takes submissions, keeps at most one process and one active turn a member, and prepares
  * turns. What a turn does is the runner's; what a context is worth is decided by `protocol/context-status.ts`.
  */
+
+import type { BridgeConfig } from "../protocol/bridge-config.ts";
 import type { Clock } from "../protocol/clock.ts";
 import { asHoldfastError, HoldfastError } from "../protocol/errors.ts";
 import type { ControlEvent } from "../protocol/events.ts";
 import type { Result } from "../protocol/methods.ts";
 import type { Settlement } from "../protocol/settlement.ts";
-import type { BridgeConfig } from "./config.ts";
 import { DRIVERS } from "./drivers/registry.ts";
 import type { Journal } from "./journal.ts";
 import type { Log } from "./log.ts";

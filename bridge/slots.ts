@@ -6,9 +6,9 @@
  */
 import { chmod, chown, mkdir, readdir, realpath, stat } from "node:fs/promises";
 import { join } from "node:path";
+import type { BridgeConfig } from "../protocol/bridge-config.ts";
 import { HoldfastError } from "../protocol/errors.ts";
 import type { SlotMark } from "./census.ts";
-import type { BridgeConfig } from "./config.ts";
 
 /** Every process of a slot carries this variable with the slot's own value; the mark where slots have no user. */
 export const SLOT_VARIABLE = "HOLDFAST_SLOT";

@@ -21,7 +21,8 @@ export function createTurnOutput(limitChars: number = LIMITS.outputChars): TurnO
       const before = parts.get(part) ?? "";
       const kept = from === before.length ? before : before.slice(0, from);
       const room = limitChars - (chars - (before.length - kept.length));
-      const added = text.length <= room ? text : text.slice(0, Math.max(0, room));
+      // Behind a hole that an earlier cut has left nothing is added: a part is always a beginning of the whole one.
+      const added = from > before.length ? "" : beginning(text, room);
       if (added.length < text.length) isCut = true;
       const after = kept + added;
       parts.set(part, after);
@@ -36,4 +37,11 @@ export function createTurnOutput(limitChars: number = LIMITS.outputChars): TurnO
     parts: () => [...parts.values()].filter((text) => text !== ""),
     isCut: () => isCut,
   };
+}
+
+/** At most so many UTF-16 units of a text, and never half a surrogate pair at its end. */
+function beginning(text: string, chars: number): string {
+  if (text.length <= chars) return text;
+  const last = text.charCodeAt(chars - 1);
+  return text.slice(0, Math.max(0, last >= 0xd800 && last <= 0xdbff ? chars - 1 : chars));
 }

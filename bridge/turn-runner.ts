@@ -2,6 +2,8 @@
  * The shell of one turn: performs what `protocol/turn-state.ts` says and feeds back what happened. Every effect ends in
  * exactly one event; what comes too late is evidence and changes nothing.
  */
+
+import type { DriverLimits } from "../protocol/bridge-config.ts";
 import type { Clock } from "../protocol/clock.ts";
 import { asHoldfastError, HoldfastError } from "../protocol/errors.ts";
 import type { ControlEvent } from "../protocol/events.ts";
@@ -15,7 +17,6 @@ import {
   type TurnMachine,
   transition,
 } from "../protocol/turn-state.ts";
-import type { DriverLimits } from "./config.ts";
 import type { Observation, Resident } from "./drivers/driver.ts";
 import type { Log } from "./log.ts";
 import type { ProcessExit } from "./process.ts";

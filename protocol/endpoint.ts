@@ -99,14 +99,21 @@ export function openEndpoint(options: EndpointOptions): Endpoint {
     onFrames(frames) {
       pingWatch.touch();
       deathWatch.touch();
-      const passed: PassedFrame[] = [];
+      let passed: PassedFrame[] = [];
+      const pass = () => {
+        if (passed.length > 0) options.onFrames(passed);
+        passed = [];
+      };
       for (const frame of frames) {
-        if (frame.kind === "request") void answer(frame);
-        else if (frame.kind === "response") onResponse(frame);
+        if (frame.kind === "request") {
+          // In the order of the wire: what came before the request is dealt with before it.
+          pass();
+          void answer(frame);
+        } else if (frame.kind === "response") onResponse(frame);
         else if (frame.kind === "ping") link.send([{ kind: "pong", n: frame.n }]);
         else if (frame.kind !== "pong") passed.push(frame);
       }
-      if (passed.length > 0) options.onFrames(passed);
+      pass();
     },
     onClose(cause) {
       if (isClosed) return;

@@ -22,6 +22,8 @@ export const BASE_PACKAGES: readonly string[] = [
   "hostname",
   "less",
   "libc-bin",
+  // Node's own need; nothing else here brings it.
+  "libstdc++6",
   "mawk",
   "ncurses-base",
   "ncurses-bin",

@@ -110,6 +110,7 @@ export async function buildImage(options: BuildOptions = {}): Promise<BuildEnd> 
       socketPath,
       base,
       node: node.path,
+      nodeVersion: node.version,
       buildFile,
       runtimeDigest,
       modules: () => ensureClis({ folder: CLIS_FOLDER, npm: options.npm, report }),

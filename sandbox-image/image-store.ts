@@ -9,6 +9,7 @@ import { onlyFileOf, type TarEntry, tarStream } from "./tar.ts";
 const IMPORT_TIMEOUT_MS = 180_000;
 const BUILD_TIMEOUT_MS = 900_000;
 const PULL_TIMEOUT_MS = 600_000;
+const RUN_TIMEOUT_MS = 60_000;
 
 export interface ImageFact {
   id: string;
@@ -162,6 +163,40 @@ export async function readImageFile(
       path: `/containers/${name}`,
       query: { force: "true" },
     });
+  }
+}
+
+/** Runs one program of an image to its end, without a network, and gives its exit code and what it said. */
+export async function runInImage(
+  socketPath: string,
+  image: string,
+  command: readonly string[],
+): Promise<{ exitCode: number; output: string }> {
+  const name = `holdfast-run-${randomBytes(6).toString("hex")}`;
+  const json = {
+    Image: image,
+    Entrypoint: command,
+    // A terminal, so that the log comes as plain bytes.
+    Tty: true,
+    Labels: { "dev.holdfast.image": "reader" },
+    HostConfig: { NetworkMode: "none", CapDrop: ["ALL"], SecurityOpt: ["no-new-privileges"] },
+  };
+  const path = `/containers/${name}`;
+  await engineJson({ socketPath, method: "POST", path: "/containers/create", query: { name }, json });
+  try {
+    await engineJson({ socketPath, method: "POST", path: `${path}/start` });
+    const timeoutMs = RUN_TIMEOUT_MS;
+    const end = await engineJson<{ StatusCode: number }>({
+      socketPath,
+      method: "POST",
+      path: `${path}/wait`,
+      timeoutMs,
+    });
+    const query = { stdout: "true", stderr: "true", tail: "20" };
+    const log = await engineRequest({ socketPath, method: "GET", path: `${path}/logs`, query });
+    return { exitCode: end?.StatusCode ?? -1, output: log.body.toString("utf8") };
+  } finally {
+    await engineRequest({ socketPath, method: "DELETE", path, query: { force: "true" } });
   }
 }
 

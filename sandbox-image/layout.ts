@@ -33,9 +33,13 @@ export const IMAGE_FOLDERS: readonly ImageFolder[] = [
  * group and folders. The one place of the project where a build may need a network.
  */
 export function foreignBaseBuildFile(): string {
-  const tools = `command -v git && command -v rg && test -x ${IMAGE_TINI} && test -s /etc/ssl/certs/ca-certificates.crt`;
-  const install =
-    "apt-get -qq update && apt-get -qq -y --no-install-recommends install git ripgrep tini ca-certificates";
+  const tools = [
+    "command -v git && command -v rg && command -v bash",
+    `test -x ${IMAGE_TINI} && test -s /etc/ssl/certs/ca-certificates.crt`,
+    "ls /usr/lib/*/libstdc++.so.6",
+  ].join(" && ");
+  const packages = "bash ca-certificates git libstdc++6 ripgrep tini";
+  const install = `apt-get -qq update && apt-get -qq -y --no-install-recommends install ${packages}`;
   const folders = IMAGE_FOLDERS.map(
     ({ path, mode, gid }) =>
       `mkdir -p ${path} && chown 0:${gid} ${path} && chmod ${mode.toString(8)} ${path}`,

@@ -15,7 +15,7 @@ export const manifestFileSchema = z.object({
   sizeBytes: z.int().nonnegative(),
 });
 
-export const imageManifestSchema = z.object({
+const imageManifestSchema = z.object({
   formatVersion: z.literal(1),
   /** The helper pin that the built bridge itself answers to `--pin`. */
   pin: z.string().min(1),

@@ -5,8 +5,8 @@ import * as z from "zod";
 import type { BasePlan } from "./base-image.ts";
 import { bridgeContent, imageBinary, octalMode, runtimeContent } from "./content.ts";
 import { digestOfValue, sha256Of } from "./digest.ts";
-import { buildFrom, findImage, type ImageFact, readImageFile } from "./image-store.ts";
-import { IMAGE_BRIDGE, IMAGE_TINI } from "./layout.ts";
+import { buildFrom, dropImage, findImage, type ImageFact, readImageFile, runInImage } from "./image-store.ts";
+import { IMAGE_BRIDGE, IMAGE_NODE, IMAGE_TINI } from "./layout.ts";
 import {
   type ImageManifest,
   type ImageRecord,
@@ -29,6 +29,7 @@ export async function ensureRuntime(options: {
   socketPath: string;
   base: BasePlan;
   node: string;
+  nodeVersion: string;
   buildFile: string;
   runtimeDigest: string;
   modules: () => Promise<string>;
@@ -55,6 +56,12 @@ export async function ensureRuntime(options: {
     labels: { "dev.holdfast.image": "runtime", [FILES_LABEL]: JSON.stringify(files) },
     hasNetwork: false,
   });
+  try {
+    await refuseUnfitRuntime(options.socketPath, built.id, options.nodeVersion);
+  } catch (cause) {
+    await dropImage(options.socketPath, reference);
+    throw cause;
+  }
   return { reference, files: filesOf(built) };
 }
 
@@ -116,6 +123,22 @@ export async function buildSandbox(options: {
     hasNetwork: false,
   });
   return { imageId: built.id, tag: options.tag, manifestSha256: sha256Of(bytes), manifest };
+}
+
+/** A base without a library that node or a CLI needs is found here, not at a sandbox's first start. */
+async function refuseUnfitRuntime(socketPath: string, image: string, nodeVersion: string): Promise<void> {
+  const expected = [
+    { program: IMAGE_NODE, version: nodeVersion },
+    ...CLI_PINS.map((pin) => ({ program: imageBinary(pin), version: pin.version })),
+  ];
+  for (const { program, version } of expected) {
+    const { exitCode, output } = await runInImage(socketPath, image, [program, "--version"]);
+    if (exitCode !== 0 || !output.includes(version)) {
+      throw new Error(
+        `${program} --version in the image: exit ${exitCode}, not ${version}:\n${output.slice(-1_000)}`,
+      );
+    }
+  }
 }
 
 function filesOf(runtime: ImageFact): ManifestFile[] {

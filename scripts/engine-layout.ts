@@ -5,7 +5,7 @@ import { createHash } from "node:crypto";
 import { join } from "node:path";
 
 /** The kernel's limit for a Unix socket's path, without the closing zero. */
-export const MAX_SOCKET_PATH_BYTES = 107;
+const MAX_SOCKET_PATH_BYTES = 107;
 
 export interface EngineLayout {
   apiSocket: string;

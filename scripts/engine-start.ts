@@ -55,7 +55,7 @@ export async function startEngine(layout: EngineLayout, report: (line: string) =
 }
 
 /** The last 20 lines of a log, or that there is none. */
-export function logTail(path: string): string {
+function logTail(path: string): string {
   try {
     return readFileSync(path, "utf8").trimEnd().split("\n").slice(-TAIL_LINES).join("\n");
   } catch (cause) {
@@ -64,7 +64,7 @@ export function logTail(path: string): string {
 }
 
 /** Whether somebody accepts connections there. A socket file whose owner is gone refuses them. */
-export function isListening(socketPath: string): Promise<boolean> {
+function isListening(socketPath: string): Promise<boolean> {
   const { promise, resolve } = Promise.withResolvers<boolean>();
   const probe = createConnection(socketPath);
   const done = (answer: boolean): void => {

@@ -5,6 +5,8 @@
  * It never sees sockets of the controller, the journal or other members. One suite (`test/conformance`) runs over every
  * driver; what a CLI lacks is in its manifest.
  */
+
+import type { DriverLimits } from "../../protocol/bridge-config.ts";
 import type { Clock } from "../../protocol/clock.ts";
 import type { ResumeResult } from "../../protocol/context-status.ts";
 import type { ErrorCode } from "../../protocol/errors.ts";
@@ -15,7 +17,6 @@ import type { PermissionReply, PermissionRequest } from "../../protocol/permissi
 import type { NativeStatus } from "../../protocol/settlement.ts";
 import type { Usage } from "../../protocol/usage.ts";
 import type { ProcessEntry } from "../census.ts";
-import type { DriverLimits } from "../config.ts";
 import type { Log } from "../log.ts";
 import type { ProcessExit } from "../process.ts";
 import type { Slot } from "../slots.ts";

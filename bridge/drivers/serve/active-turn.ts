@@ -135,7 +135,7 @@ export function openActiveTurn(options: ActiveTurnOptions): ActiveTurn {
   return {
     take(event) {
       if (isClosed) return;
-      if (event.type === "message.updated" && event.properties.info.sessionID === session) {
+      if (event.type === "message.updated" && event.properties.sessionID === session) {
         messages.add(event.properties.info.id);
       }
       if (event.type === "permission.asked") {

@@ -18,7 +18,6 @@ const Tokens = z.looseObject({
 
 export const NativeMessage = z.object({
   id: z.string(),
-  sessionID: z.string(),
   role: z.enum(["user", "assistant"]),
   parentID: z.optional(z.string()),
   finish: z.optional(z.string()),
@@ -33,7 +32,6 @@ export type NativeMessage = z.infer<typeof NativeMessage>;
 const Part = z.object({
   id: z.string(),
   messageID: z.string(),
-  sessionID: z.optional(z.string()),
   type: z.string(),
   text: z.optional(z.string()),
   synthetic: z.optional(z.boolean()),
@@ -66,8 +64,8 @@ const Known = z.discriminatedUnion("type", [
   event("session.status", { ...session, status: Status }),
   event("session.idle", session),
   event("session.error", { sessionID: z.optional(z.string()), error: z.optional(ErrorInfo) }),
-  event("message.updated", { info: NativeMessage }),
-  event("message.part.updated", { sessionID: z.optional(z.string()), part: Part }),
+  event("message.updated", { ...session, info: NativeMessage }),
+  event("message.part.updated", { ...session, part: Part }),
   event("message.part.delta", {
     ...session,
     messageID: z.string(),
@@ -80,6 +78,8 @@ const Known = z.discriminatedUnion("type", [
     id: z.string(),
     permission: z.string(),
     patterns: z._default(z.array(z.string()), []),
+    /** The tool call that waits for the answer; not every request has one. */
+    tool: z.optional(z.object({ callID: z.optional(z.string()) })),
   }),
   event("permission.replied", { ...session, requestID: z.string(), reply: z.string() }),
   event("question.asked", { ...session, id: z.string() }),

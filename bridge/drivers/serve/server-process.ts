@@ -43,7 +43,7 @@ export async function startServer(traits: ServeTraits, request: LaunchRequest): 
       launch: request.launch,
       modelUrl: request.modelUrl,
       password,
-      path: process.env["PATH"] ?? "/usr/bin:/bin",
+      path: process.env.PATH ?? "/usr/bin:/bin",
     }),
   });
   try {

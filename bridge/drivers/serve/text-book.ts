@@ -14,6 +14,8 @@ type Owner = "answer" | "not_answer";
 
 interface Part {
   message: string;
+  /** Unknown until the part itself was seen: deltas of a reasoning part look the same as those of a text. */
+  kind: "unknown" | "text" | "other";
   text: string;
   /** What was handed on. */
   told: string;
@@ -22,8 +24,8 @@ interface Part {
   isWithdrawn: boolean;
 }
 
-/** Characters held for messages without a role. Beyond: the oldest message's parts are dropped from the answer. */
-const HELD_CHARS = 8 * 1024 * 1024;
+/** Characters held for messages without a role. Beyond: all that is held is dropped from the answer. */
+export const HELD_CHARS = 8 * 1024 * 1024;
 
 export interface TextBook {
   declare(message: string, role: "user" | "assistant", isSummary: boolean): TextChange[];
@@ -42,21 +44,30 @@ export function createTextBook(earlierMessages: ReadonlySet<string>): TextBook {
   function entry(message: string, id: string): Part {
     const known = parts.get(id);
     if (known !== undefined) return known;
-    const made = { message, text: "", told: "", isFinished: false, isSynthetic: false, isWithdrawn: false };
+    const made: Part = {
+      message,
+      kind: "unknown",
+      text: "",
+      told: "",
+      isFinished: false,
+      isSynthetic: false,
+      isWithdrawn: false,
+    };
     parts.set(id, made);
     return made;
   }
 
   /** Hands on what is new of a part, if it is the answer's. */
   function tell(id: string, part: Part): TextChange[] {
-    const owner = owners.get(part.message);
-    if (owner !== "answer" || part.isSynthetic || part.isWithdrawn) return [];
+    if (owners.get(part.message) !== "answer" || !isTellable(part)) return [];
     if (part.text === part.told) return [];
     const from = part.text.startsWith(part.told) ? part.told.length : 0;
     const text = part.text.slice(from);
     part.told = part.text;
     return [{ kind: "text", part: id, from, text }];
   }
+
+  const isTellable = (part: Part) => part.kind === "text" && !part.isSynthetic && !part.isWithdrawn;
 
   function hold(message: string, chars: number): void {
     if (owners.has(message)) return;
@@ -76,6 +87,8 @@ export function createTextBook(earlierMessages: ReadonlySet<string>): TextBook {
     part(native) {
       if (earlierMessages.has(native.messageID)) return [];
       const part = entry(native.messageID, native.id);
+      part.kind = native.type === "text" ? "text" : "other";
+      if (part.kind === "other") return [];
       const text = native.text ?? "";
       hold(native.messageID, text.length);
       part.isSynthetic = native.synthetic === true || native.metadata?.["kilocode.lifecycle"] === "transient";
@@ -87,18 +100,19 @@ export function createTextBook(earlierMessages: ReadonlySet<string>): TextBook {
     delta(message, id, text) {
       if (earlierMessages.has(message)) return [];
       const part = entry(message, id);
+      if (part.isFinished || part.kind === "other") return [];
       hold(message, text.length);
       const from = part.text.length;
       part.text += text;
       // The common case, without comparing what was told: a long answer would cost its square otherwise.
       const isPlainGrowth = owners.get(message) === "answer" && part.told.length === from;
-      if (!isPlainGrowth || part.isSynthetic || part.isWithdrawn) return tell(id, part);
+      if (!isPlainGrowth || !isTellable(part)) return tell(id, part);
       part.told = part.text;
       return [{ kind: "text", part: id, from, text }];
     },
     withdrawUnfinished() {
       return [...parts].flatMap(([id, part]) => {
-        if (part.isFinished || part.isWithdrawn || owners.get(part.message) !== "answer") return [];
+        if (part.isFinished || part.isWithdrawn || owners.get(part.message) === "not_answer") return [];
         part.isWithdrawn = true;
         return part.told === "" ? [] : [{ kind: "withdrawn" as const, part: id }];
       });

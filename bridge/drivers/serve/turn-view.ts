@@ -43,6 +43,10 @@ export interface TurnView {
   isOurs(session: string): boolean;
   /** Sessions under the root that are not idle. */
   busyDescendants(): string[];
+  /** Takes the server's word that these sessions are idle: one that was created and never ran sends no event. */
+  quiet(sessions: Iterable<string>): ViewChange[];
+  /** The tool call runs, or waits for its permission. */
+  isAtWork(session: string, call: string): boolean;
   /** Messages whose parts wait for a role. */
   messagesWithoutRole(): string[];
   lastError(): NativeError | null;
@@ -56,16 +60,16 @@ export function createTurnView(
   earlierMessages: ReadonlySet<string>,
 ): TurnView {
   const descendants = new Map<string, "busy" | "idle">();
-  const openMessages = new Set<string>();
-  const completedMessages = new Map<string, NativeMessage>();
+  /** The root's assistant messages in the order in which they were first seen, each in its latest form. */
+  const answers = new Map<string, NativeMessage>();
   const tools = new Map<string, string>();
   const texts = createTextBook(earlierMessages);
   let sawOwnMessage = false;
   let sawBusy = false;
+  /** The last word of the root was an idle with none of its assistant messages open. */
   let isRootIdle = false;
   let hasEnded = false;
   let sessionError: NativeError | null = null;
-  let lastAssistant: NativeMessage | null = null;
 
   function take(event: NativeEvent): ViewChange[] {
     if (hasEnded) return [];
@@ -87,12 +91,9 @@ export function createTurnView(
       case "session.error":
         return onError(event.properties.sessionID, event.properties.error);
       case "message.updated":
-        return onMessage(event.properties.info);
+        return onMessage(event.properties.info, event.properties.sessionID);
       case "message.part.updated":
-        return onPart(
-          event.properties.part,
-          event.properties.part.sessionID ?? event.properties.sessionID ?? root,
-        );
+        return onPart(event.properties.part, event.properties.sessionID);
       case "message.part.delta": {
         const { sessionID, messageID, partID, field, delta } = event.properties;
         if (sessionID !== root || field !== "text") return [];
@@ -125,6 +126,8 @@ export function createTurnView(
     isRootIdle = false;
     if (!sawOwnMessage) return [];
     sawBusy = true;
+    // It was not the end: an overflow that compaction cures, or a word of the turn before.
+    sessionError = null;
     const goesOn: ViewChange = { kind: "end_not_expected" };
     if (status.type === "busy") return [goesOn];
     // A retry: the text of the attempt that was cut is not part of the answer.
@@ -143,7 +146,8 @@ export function createTurnView(
   function onIdle(session: string): ViewChange[] {
     if (descendants.has(session)) descendants.set(session, "idle");
     if (session !== root || !sawOwnMessage || !sawBusy) return [];
-    isRootIdle = true;
+    // On a failure and on an abort a first idle comes while the message is still open: another one follows.
+    isRootIdle = ![...answers.values()].some(({ time }) => time.completed === undefined);
     return [{ kind: "end_expected" }];
   }
 
@@ -156,51 +160,46 @@ export function createTurnView(
     return [{ kind: "end_expected" }];
   }
 
-  function onMessage(message: NativeMessage): ViewChange[] {
-    if (message.sessionID !== root || earlierMessages.has(message.id)) return [];
+  function onMessage(message: NativeMessage, session: string): ViewChange[] {
+    if (session !== root || earlierMessages.has(message.id)) return [];
     const changes: ViewChange[] = [];
-    if (message.role === "user") {
-      if (message.id === ownMessage && !sawOwnMessage) {
-        sawOwnMessage = true;
-        changes.push({ kind: "own_event" });
-      }
-      return [...changes, ...texts.declare(message.id, "user", false)];
+    // An answer to our message is as good as the message itself.
+    if ((message.id === ownMessage || message.parentID === ownMessage) && !sawOwnMessage) {
+      sawOwnMessage = true;
+      changes.push({ kind: "own_event" });
     }
+    if (message.role === "user") return [...changes, ...texts.declare(message.id, "user", false)];
     if (!sawOwnMessage) return [];
-    lastAssistant = message;
-    if (message.time.completed === undefined) openMessages.add(message.id);
-    else {
-      openMessages.delete(message.id);
-      completedMessages.set(message.id, message);
-    }
-    return texts.declare(message.id, "assistant", message.summary === true);
+    answers.set(message.id, message);
+    return [...changes, ...texts.declare(message.id, "assistant", message.summary === true)];
   }
 
   function onPart(part: NativePart, session: string): ViewChange[] {
     if (part.type === "tool" && isOurs(session)) return onTool(part, session);
-    if (part.type !== "text" || session !== root) return [];
-    return texts.part(part);
+    return session === root ? texts.part(part) : [];
   }
 
   function onTool(part: NativePart, session: string): ViewChange[] {
     const status = TOOL_STATUS[part.state?.status ?? ""];
     const call = part.callID;
     if (status === undefined || call === undefined || earlierMessages.has(part.messageID)) return [];
-    if (tools.get(call) === status) return [];
-    tools.set(call, status);
+    const key = `${session} ${call}`;
+    if (tools.get(key) === status) return [];
+    tools.set(key, status);
     return [{ kind: "tool", session, call, tool: part.tool ?? "?", status, title: part.state?.title ?? "" }];
   }
 
   function isFinal(): boolean {
-    if (!isRootIdle || !sawOwnMessage || !sawBusy || openMessages.size > 0) return false;
+    if (!isRootIdle || !sawOwnMessage || !sawBusy) return false;
     return [...descendants.values()].every((state) => state === "idle");
   }
 
   function finish(): ViewChange {
     hasEnded = true;
+    const lastAssistant = [...answers.values()].at(-1) ?? null;
     const error = lastAssistant?.error === undefined ? null : nativeError(lastAssistant.error);
     let usage: Usage = NO_USAGE;
-    for (const message of completedMessages.values()) usage = addUsage(usage, messageUsage(message));
+    for (const message of answers.values()) usage = addUsage(usage, messageUsage(message));
     return {
       kind: "native_end",
       status: statusOf(lastAssistant, error ?? sessionError),
@@ -218,6 +217,12 @@ export function createTurnView(
     isOurs,
     busyDescendants: () => [...descendants].flatMap(([id, state]) => (state === "busy" ? [id] : [])),
     messagesWithoutRole: texts.undeclared,
+    quiet(sessions) {
+      if (hasEnded) return [];
+      for (const session of sessions) if (descendants.has(session)) descendants.set(session, "idle");
+      return isFinal() ? [finish()] : [];
+    },
+    isAtWork: (session, call) => tools.get(`${session} ${call}`) === "running",
     lastError: () => sessionError,
     hasStarted: () => sawBusy,
   };
@@ -231,7 +236,8 @@ const TOOL_STATUS: Readonly<Record<string, "running" | "completed" | "failed">> 
 
 /** Judged by the last assistant message; an error of the session counts only where there is none. */
 function statusOf(last: NativeMessage | null, error: NativeError | null): NativeStatus {
-  if (last?.error !== undefined) return last.error.name === "MessageAbortedError" ? "aborted" : "failed";
+  const name = last === null ? error?.name : last.error?.name;
+  if (name !== undefined) return name === "MessageAbortedError" ? "aborted" : "failed";
   // No message at all is never an empty success; and an aborted retry completes its message with no `finish`.
   if (last === null) return "failed";
   if (last.finish === undefined) return error === null ? "aborted" : "failed";

@@ -1,0 +1,46 @@
+/** What is checked, and made durable, before anything of a turn is sent. */
+import { createHash, randomUUID } from "node:crypto";
+import { HoldfastError } from "../protocol/errors.ts";
+import { OurId } from "../protocol/ids.ts";
+import type { Launch } from "../protocol/launch.ts";
+import { LIMITS } from "../protocol/limits.ts";
+import type { PinnedBuild } from "./sandboxes/sandbox.ts";
+import type { MemberRow, TurnRow } from "./store/records.ts";
+import type { Store } from "./store/store.ts";
+
+/** Admits a user's text as a turn of the member; durable at its return. Throws before that, and then nothing is kept. */
+export function admitTurn(
+  store: Store,
+  member: string,
+  text: string,
+  turnId: string | undefined,
+): { turn: TurnRow; member: MemberRow } {
+  if (text === "") throw new HoldfastError("MESSAGE_EMPTY");
+  const bytes = Buffer.byteLength(text);
+  if (bytes > LIMITS.userTextBytes) {
+    throw new HoldfastError(
+      "MESSAGE_TOO_LARGE",
+      `the message has ${bytes} bytes, the limit is ${LIMITS.userTextBytes}`,
+    );
+  }
+  // A lone surrogate has no UTF-8 form: the model would get another text than was submitted.
+  if (!text.isWellFormed())
+    throw new HoldfastError("REQUEST_INVALID", "the message is not well-formed Unicode");
+  const id = turnId ?? `turn-${randomUUID()}`;
+  if (!OurId.safeParse(id).success)
+    throw new HoldfastError("REQUEST_INVALID", `${id} can't be the id of a turn`);
+  return store.admit({ id, member, textSha256: sha256(text), textBytes: bytes });
+}
+
+/** How the member's CLI is launched for this turn; the digest says whether a resident process still fits. */
+export function launchOf(member: MemberRow, pinned: PinnedBuild): Launch {
+  const { model, permissions } = member.options;
+  const cliVersion = pinned.clis.find(({ cli }) => cli === member.cli)?.version;
+  if (cliVersion === undefined) throw new HoldfastError("CLI_UNKNOWN", `${member.cli} is not in this build`);
+  const digest = sha256(JSON.stringify([pinned.imageId, member.cli, cliVersion, model, permissions]));
+  return { cli: member.cli, model, permissions, digest };
+}
+
+function sha256(text: string): string {
+  return createHash("sha256").update(text).digest("hex");
+}

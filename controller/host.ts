@@ -1,0 +1,278 @@
+/**
+ * A host: one store, its sandboxes and members, and the turns that run now. The library's entrance.
+ */
+import { randomUUID } from "node:crypto";
+import type { Clock } from "../protocol/clock.ts";
+import { asHoldfastError, HoldfastError } from "../protocol/errors.ts";
+import { OurId } from "../protocol/ids.ts";
+import type { CliName } from "../protocol/locator.ts";
+import type { Settlement } from "../protocol/settlement.ts";
+import { admitTurn, launchOf } from "./admission.ts";
+import { realClock } from "./clock.ts";
+import { hostSettlement } from "./host-settlement.ts";
+import type { ModelRoute } from "./relay/forwarder.ts";
+import { createLiveSandbox, type LiveSandbox } from "./sandbox-handle.ts";
+import { sandboxPaths } from "./sandboxes/directory.ts";
+import type { SandboxDriver } from "./sandboxes/sandbox.ts";
+import type { MemberOptions, MemberRow, SandboxKind, SandboxRow, TurnRow } from "./store/records.ts";
+import { openStore } from "./store/sqlite-store.ts";
+import type { Store } from "./store/store.ts";
+import { createLiveTurn, type TurnHandle } from "./turn-handle.ts";
+
+export interface HostOptions {
+  /** Folder of the store and of the sandboxes' sockets; made when missing, owner-only. */
+  directory: string;
+  /** One driver a kind of sandbox that this host offers. */
+  drivers: readonly SandboxDriver[];
+  model: ModelRoute;
+  clock?: Clock;
+  /** Things that went wrong and were handled; never a user's or a model's text. */
+  onWarning?: (what: string, detail: string) => void;
+}
+
+export interface TurnOptions {
+  /** The platform's own id for the turn; made when missing. */
+  id?: string;
+  /** Limit of the whole turn, ms; the bridge's own when missing. */
+  limitMs?: number;
+}
+
+export interface Host {
+  /** Makes a sandbox. Nothing runs yet. Throws SANDBOX_EXISTS. */
+  createSandbox(options: { kind: SandboxKind; id?: string }): SandboxRow;
+  sandboxes(): SandboxRow[];
+  /** Starts it and attests its helper, without a turn. Throws ATTESTATION_FAILED with every reason. */
+  startSandbox(id: string): Promise<void>;
+  /** Stops it; its files and conversations stay. Throws MEMBER_BUSY while a turn runs, unless `abort`. */
+  stopSandbox(id: string, options?: { abort?: boolean }): Promise<void>;
+  /** Removes it with everything in it. May be repeated. */
+  removeSandbox(id: string): Promise<void>;
+  createMember(options: { sandbox: string; cli: CliName; id?: string } & MemberOptions): MemberRow;
+  member(id: string): MemberRow;
+  membersOf(sandbox: string): MemberRow[];
+  /** Submits a message. Returns once the turn is durable here; everything else is the handle's to tell. */
+  submit(member: string, text: string, options?: TurnOptions): TurnHandle;
+  /** A turn that runs now, or null. */
+  running(turn: string): TurnHandle | null;
+  turn(id: string): TurnRow;
+  readonly store: Store;
+  /** Lets go of everything; sandboxes and their turns go on. */
+  close(): Promise<void>;
+}
+
+/** Opens the host: takes the store, and takes up the turns that an earlier controller left. Throws STORE_OWNED. */
+export async function openHost(options: HostOptions): Promise<Host> {
+  const clock = options.clock ?? realClock;
+  const onWarning = options.onWarning ?? (() => undefined);
+  const drivers = new Map(options.drivers.map((driver) => [driver.kind, driver]));
+  const versions = new Map<string, string>();
+  const live = new Map<string, LiveSandbox>();
+  const store = openStore({
+    directory: options.directory,
+    nowAt: () => clock.nowAt(),
+    cliVersion: (cli) => versions.get(cli) ?? "unknown",
+  });
+
+  function driverOf(kind: SandboxKind): SandboxDriver {
+    const driver = drivers.get(kind);
+    if (driver === undefined)
+      throw new HoldfastError("ENGINE_MISSING", `this host offers no ${kind} sandboxes`);
+    return driver;
+  }
+
+  function sandboxOf(id: string): LiveSandbox {
+    const known = live.get(id);
+    if (known !== undefined) return known;
+    const row = store.sandbox(id);
+    if (row === null) throw new HoldfastError("SANDBOX_UNKNOWN", `no sandbox ${id}`);
+    const made = createLiveSandbox(id, {
+      store,
+      driver: driverOf(row.kind),
+      paths: sandboxPaths(options.directory, id),
+      clock,
+      route: options.model,
+      onWarning: (what, detail) => onWarning(`sandbox ${id}: ${what}`, detail),
+    });
+    live.set(id, made);
+    return made;
+  }
+
+  function memberRow(id: string): MemberRow {
+    const found = store.member(id);
+    if (found === null) throw new HoldfastError("MEMBER_UNKNOWN", `no member ${id}`);
+    return found;
+  }
+
+  function follow(turn: TurnRow, sandbox: LiveSandbox) {
+    const made = createLiveTurn({
+      id: turn.id,
+      member: turn.member,
+      number: turn.number,
+      async abort() {
+        const { link } = await sandbox.ready();
+        await link.request("turn.abort", { turn: turn.id });
+      },
+    });
+    sandbox.turns.set(turn.id, made);
+    return made;
+  }
+
+  /** From here on nothing is thrown to the caller: whatever happens is the turn's own end. */
+  async function send(
+    row: { turn: TurnRow; member: MemberRow },
+    text: string,
+    limitMs: number,
+    sent: () => void,
+  ): Promise<void> {
+    const { turn, member } = row;
+    const sandbox = sandboxOf(member.sandbox);
+    try {
+      const { link, container } = await sandbox.ready();
+      const pinned = await driverOf(store.sandbox(member.sandbox)?.kind ?? "docker").pinned();
+      for (const { cli, version } of pinned.clis) versions.set(cli, version);
+      const launch = launchOf(member, pinned);
+      sent();
+      await link.request("turn.submit", {
+        turn: turn.id,
+        member: member.id,
+        number: turn.number,
+        text,
+        launch,
+        locator: member.pending_locator ?? member.locator,
+        locatorIsPending: member.pending_locator !== null,
+        settledTurns: member.settled_turns,
+        container,
+        limitMs,
+      });
+    } catch (error) {
+      const fault = asHoldfastError(error);
+      // Nobody knows whether the bridge took it: it is asked as soon as it is back.
+      if (fault.code === "LINK_CLOSED" || fault.code === "LINK_TIMEOUT") return;
+      endUnsent(row, fault);
+    } finally {
+      sent();
+    }
+  }
+
+  function endUnsent({ turn, member }: { turn: TurnRow; member: MemberRow }, fault: HoldfastError): void {
+    const isLost = fault.code === "CONTEXT_LOST" && member.settled_turns > 0;
+    const settlement: Settlement = hostSettlement({
+      outcome: isLost ? "refused" : "not_sent",
+      code: fault.code,
+      reason: fault.message,
+      what: "not_submitted",
+      at: clock.nowAt(),
+      ...(isLost ? { context: "LOST" as const } : {}),
+    });
+    if (!store.end(turn.id, settlement)) return;
+    const sandbox = sandboxOf(member.sandbox);
+    sandbox.turns.get(turn.id)?.settle(settlement);
+    sandbox.turns.delete(turn.id);
+  }
+
+  async function takeUp(row: SandboxRow): Promise<void> {
+    const open = store.openTurnsOf(row.id);
+    if (open.length === 0 || !drivers.has(row.kind)) return;
+    const sandbox = sandboxOf(row.id);
+    for (const turn of open) follow(turn, sandbox);
+    await sandbox.attach();
+    // Finds the sandbox as it is now; a running one dials in, a stopped one is started, a missing one ends its turns.
+    sandbox.ready().catch((error: unknown) => {
+      const fault = asHoldfastError(error);
+      onWarning(`sandbox ${row.id}`, fault.message);
+      for (const turn of store.openTurnsOf(row.id)) {
+        const settlement = hostSettlement({
+          outcome: "unknown",
+          code: "DELIVERY_UNKNOWN",
+          reason: fault.message,
+          what: "sandbox_unusable",
+          at: clock.nowAt(),
+        });
+        if (!store.end(turn.id, settlement)) continue;
+        sandbox.turns.get(turn.id)?.settle(settlement);
+        sandbox.turns.delete(turn.id);
+      }
+    });
+  }
+
+  for (const driver of options.drivers) {
+    const build = await driver.pinned().catch((error: unknown) => {
+      onWarning(`${driver.kind} sandboxes`, asHoldfastError(error).message);
+      return null;
+    });
+    for (const { cli, version } of build?.clis ?? []) versions.set(cli, version);
+  }
+  try {
+    for (const row of store.sandboxes()) if (row.wanted !== "removed") await takeUp(row);
+  } catch (error) {
+    for (const sandbox of live.values()) await sandbox.close();
+    store.close();
+    throw error;
+  }
+
+  return {
+    store,
+    createSandbox({ kind, id }) {
+      driverOf(kind);
+      const sandboxId = id ?? `sb-${randomUUID().slice(0, 8)}`;
+      checkId(sandboxId, "sandbox");
+      const { directory } = sandboxPaths(options.directory, sandboxId);
+      store.createSandbox({ id: sandboxId, kind, directory });
+      return present(store.sandbox(sandboxId));
+    },
+    sandboxes: () => store.sandboxes().filter(({ wanted }) => wanted !== "removed"),
+    async startSandbox(id) {
+      await sandboxOf(id).ready();
+    },
+    stopSandbox: (id, { abort = false } = {}) => sandboxOf(id).stop({ abort }),
+    removeSandbox: (id) => sandboxOf(id).remove(),
+    createMember({ sandbox, cli, id, model, permissions }) {
+      const row = store.sandbox(sandbox);
+      if (row === null || row.wanted === "removed")
+        throw new HoldfastError("SANDBOX_UNKNOWN", `no sandbox ${sandbox}`);
+      const memberId = id ?? `m-${randomUUID().slice(0, 8)}`;
+      checkId(memberId, "member");
+      store.createMember({ id: memberId, sandbox, cli, options: { model, permissions } });
+      return memberRow(memberId);
+    },
+    member: memberRow,
+    membersOf: (sandbox) => store.membersOf(sandbox),
+    submit(member, text, { id, limitMs = 0 } = {}) {
+      const sandbox = sandboxOf(memberRow(member).sandbox);
+      const row = admitTurn(store, member, text, id);
+      const sent = sandbox.holdUnsent(row.turn.id);
+      const turn = follow(row.turn, sandbox);
+      send(row, text, limitMs, sent).catch((error: unknown) => {
+        onWarning(`turn ${row.turn.id}`, asHoldfastError(error).message);
+        turn.fail(asHoldfastError(error));
+      });
+      return turn.handle;
+    },
+    running(turn) {
+      for (const sandbox of live.values()) {
+        const found = sandbox.turns.get(turn);
+        if (found !== undefined) return found.handle;
+      }
+      return null;
+    },
+    turn(id) {
+      const found = store.turn(id);
+      if (found === null) throw new HoldfastError("TURN_UNKNOWN", `no turn ${id}`);
+      return found;
+    },
+    async close() {
+      for (const sandbox of live.values()) await sandbox.close();
+      store.close();
+    },
+  };
+}
+
+function checkId(id: string, what: string): void {
+  if (!OurId.safeParse(id).success)
+    throw new HoldfastError("REQUEST_INVALID", `${id} can't be the id of a ${what}`);
+}
+
+function present<T>(value: T | null): T {
+  if (value === null) throw new HoldfastError("STORE_ERROR", "a record that was just made is not there");
+  return value;
+}

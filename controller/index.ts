@@ -1,0 +1,15 @@
+/** The controller's public surface, by name. */
+export { ERROR_CATALOGUE, type ErrorCode, HoldfastError } from "../protocol/errors.ts";
+export type { ControlEvent, NumberedEvent } from "../protocol/events.ts";
+export type { Evidence } from "../protocol/evidence.ts";
+export type { Locator } from "../protocol/locator.ts";
+export type { ContextStatus, Outcome, Settlement } from "../protocol/settlement.ts";
+export { type Host, type HostOptions, openHost, type TurnOptions } from "./host.ts";
+export type { ModelRoute } from "./relay/forwarder.ts";
+export { DOCKER_DEFAULTS, type DockerOptions, dockerSandboxes } from "./sandboxes/docker.ts";
+export { type EngineApi, engineSocket, openEngine } from "./sandboxes/engine-api.ts";
+export { type ProcessOptions, processSandboxes } from "./sandboxes/process.ts";
+export type { PinnedBuild, SandboxDriver, SandboxSpec, SandboxState } from "./sandboxes/sandbox.ts";
+export type { MemberOptions, MemberRow, SandboxKind, SandboxRow, TurnRow } from "./store/records.ts";
+export type { Store } from "./store/store.ts";
+export type { TurnHandle, TurnUpdate } from "./turn-handle.ts";

@@ -1,0 +1,110 @@
+/**
+ * The way to the model on the host's side: takes what the bridge's inlet pipes to the Unix socket, puts the real key in
+ * the place of the placeholder, and passes everything else on, byte for byte, both ways. It never edits a body, never
+ * tries again. (Accounting, attribution and limits belong to the relay that grows here.)
+ */
+import {
+  request as httpRequest,
+  type IncomingMessage,
+  type OutgoingHttpHeaders,
+  type Server,
+  type ServerResponse,
+} from "node:http";
+import { request as httpsRequest } from "node:https";
+import { pipeline } from "node:stream";
+
+export interface ModelRoute {
+  /** Base URL as the provider gives it, e.g. `https://api.example.com/v1`. */
+  baseUrl: string;
+  /** Sent as a bearer token; null for a model that needs none. Never logged. */
+  key: string | null;
+}
+
+/** What the CLI's base URL ends in; the rest of its path goes behind the provider's. */
+const INLET_PREFIX = "/v1";
+
+/** Headers that belong to one connection, and those that the host sets. */
+const NOT_FORWARDED = new Set([
+  "connection",
+  "keep-alive",
+  "proxy-authenticate",
+  "proxy-authorization",
+  "proxy-connection",
+  "te",
+  "trailer",
+  "transfer-encoding",
+  "upgrade",
+  "host",
+  "authorization",
+  "x-api-key",
+]);
+
+/** Serves the route on a server that listens already. Closing the server ends it. */
+export function forwardTo(server: Server, route: ModelRoute): void {
+  const base = new URL(route.baseUrl);
+  const send = base.protocol === "https:" ? httpsRequest : httpRequest;
+
+  server.on("request", (inbound: IncomingMessage, outbound: ServerResponse) => {
+    const path = inbound.url ?? "/";
+    if (!path.startsWith(`${INLET_PREFIX}/`))
+      return refuse(outbound, 404, "there is no such path at the model's inlet");
+    const target = base.pathname.replace(/\/$/, "") + path.slice(INLET_PREFIX.length);
+    const upstream = send(
+      {
+        protocol: base.protocol,
+        hostname: base.hostname,
+        port: base.port,
+        method: inbound.method,
+        path: target,
+        headers: upstreamHeaders(inbound, base, route.key),
+      },
+      (answer) => {
+        outbound.writeHead(answer.statusCode ?? 502, endToEnd(answer.headers));
+        outbound.flushHeaders();
+        pipeline(answer, outbound, (error) => {
+          // A provider's reset must reach the CLI as one, and not as an orderly end.
+          if (error !== undefined && error !== null) outbound.destroy();
+        });
+      },
+    );
+    upstream.once("error", (error) => {
+      if (outbound.headersSent) outbound.destroy();
+      else
+        refuse(
+          outbound,
+          502,
+          `the model can't be reached (${(error as NodeJS.ErrnoException).code ?? "error"})`,
+        );
+    });
+    outbound.once("close", () => {
+      if (!outbound.writableFinished) upstream.destroy();
+    });
+    pipeline(inbound, upstream, (error) => {
+      if (error !== undefined && error !== null) upstream.destroy();
+    });
+  });
+}
+
+function upstreamHeaders(inbound: IncomingMessage, base: URL, key: string | null): OutgoingHttpHeaders {
+  return {
+    ...endToEnd(inbound.headers),
+    host: base.host,
+    ...(key === null ? {} : { authorization: `Bearer ${key}` }),
+  };
+}
+
+function endToEnd(headers: IncomingMessage["headers"]): OutgoingHttpHeaders {
+  const listed = (headers.connection ?? "")
+    .toLowerCase()
+    .split(",")
+    .map((name) => name.trim());
+  return Object.fromEntries(
+    Object.entries(headers).filter(([name]) => !NOT_FORWARDED.has(name) && !listed.includes(name)),
+  );
+}
+
+/** An answer of our own, in the shape that the protocol's clients read. */
+function refuse(outbound: ServerResponse, status: number, message: string): void {
+  outbound.writeHead(status, { "content-type": "application/json" });
+  outbound.end(JSON.stringify({ error: { message, type: "holdfast_relay", code: "holdfast_relay" } }));
+}

@@ -1,0 +1,70 @@
+/**
+ * The host's directory of one sandbox: two sockets, the token, the bridge's configuration. Mounted read-only into the
+ * container, so nothing in it can be swapped for a link from inside; owner-only, so nobody else on the host can dial.
+ */
+import { randomBytes } from "node:crypto";
+import { mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import type { BridgeConfig } from "../../protocol/bridge-config.ts";
+import { HoldfastError } from "../../protocol/errors.ts";
+
+/** A Unix socket's path, Linux. Beyond it `listen` fails with a message that names no path. */
+const SOCKET_PATH_BYTES = 107;
+
+export interface SandboxPaths {
+  directory: string;
+  controllerSocket: string;
+  modelSocket: string;
+}
+
+/** @param root the host's own directory; paths below it must fit a Unix socket */
+export function sandboxPaths(root: string, sandboxId: string): SandboxPaths {
+  const directory = join(root, "s", sandboxId);
+  const controllerSocket = join(directory, "ctl.sock");
+  const modelSocket = join(directory, "model.sock");
+  if (Buffer.byteLength(modelSocket) > SOCKET_PATH_BYTES) {
+    throw new HoldfastError(
+      "REQUEST_INVALID",
+      `the path ${modelSocket} is longer than ${SOCKET_PATH_BYTES} bytes: choose a shorter store`,
+    );
+  }
+  return { directory, controllerSocket, modelSocket };
+}
+
+/** Root's directory is closed to all others; another user's lets the bridge in by group. */
+export function directoryModes(): { directory: number; file: number } {
+  return process.getuid?.() === 0 ? { directory: 0o700, file: 0o600 } : { directory: 0o710, file: 0o660 };
+}
+
+export async function makeSandboxDirectory(paths: SandboxPaths): Promise<void> {
+  await mkdir(paths.directory, { recursive: true, mode: directoryModes().directory });
+}
+
+/** The sandbox's token: made once, and the same after every restart of either side. */
+export async function sandboxToken(paths: SandboxPaths): Promise<string> {
+  const path = join(paths.directory, "token");
+  try {
+    return (await readFile(path, "utf8")).trim();
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "ENOENT") {
+      throw new HoldfastError("STORE_ERROR", "the sandbox's token can't be read", { cause: error });
+    }
+  }
+  const token = randomBytes(32).toString("hex");
+  await replaceFile(path, `${token}\n`);
+  return token;
+}
+
+export async function writeBridgeConfig(paths: SandboxPaths, config: BridgeConfig): Promise<void> {
+  await replaceFile(join(paths.directory, "bridge.json"), `${JSON.stringify(config, null, 2)}\n`);
+}
+
+export async function removeSandboxDirectory(paths: SandboxPaths): Promise<void> {
+  await rm(paths.directory, { recursive: true, force: true });
+}
+
+async function replaceFile(path: string, text: string): Promise<void> {
+  const temporary = `${path}.${randomBytes(6).toString("hex")}`;
+  await writeFile(temporary, text, { mode: directoryModes().file });
+  await rename(temporary, path);
+}

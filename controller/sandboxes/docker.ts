@@ -1,0 +1,251 @@
+/**
+ * Sandboxes as containers, through the Engine API. Hardened by default (no measured cost): no new privileges, no
+ * capabilities but the bridge's four, limits on processes and memory, no network. The writable layer is retained.
+ */
+import { createHash } from "node:crypto";
+import { readFile } from "node:fs/promises";
+import * as z from "zod/mini";
+import { DEFAULT_LIMITS, type DriverLimits } from "../../protocol/bridge-config.ts";
+import { HoldfastError } from "../../protocol/errors.ts";
+import { type EngineApi, engineJson, expectOk } from "./engine-api.ts";
+import type { PinnedBuild, SandboxDriver, SandboxSpec } from "./sandbox.ts";
+import { plainFileOf } from "./tar-file.ts";
+
+/** Where things are in the image; the build and the bridge use the same paths. */
+const IN_IMAGE = {
+  mount: "/run/holdfast",
+  bridge: "/opt/holdfast/bridge.cjs",
+  manifest: "/opt/holdfast/manifest.json",
+  state: "/var/lib/holdfast",
+  slots: "/home/slots",
+  workspace: "/workspace",
+} as const;
+const SLOT_GID = 20_000;
+const FIRST_SLOT_UID = 20_001;
+const LABEL = "dev.holdfast.sandbox";
+
+export interface DockerOptions {
+  engine: EngineApi;
+  /** `dist/image-manifest.json`, written by the image build. */
+  imageRecordPath: string;
+  /** Further labels, for tests and for whoever cleans up. */
+  labels: Readonly<Record<string, string>>;
+  limits: Partial<DriverLimits>;
+  pids: number;
+  memoryBytes: number;
+  /** Commands in the place of the image's CLIs, for stand-ins. */
+  commands: Readonly<Record<string, readonly string[]>>;
+}
+
+export const DOCKER_DEFAULTS = { pids: 1024, memoryBytes: 4 * 1024 ** 3 } as const;
+
+const ImageRecord = z.object({
+  imageId: z.string(),
+  manifestSha256: z.string(),
+  manifest: z.object({
+    files: z.array(z.object({ path: z.string(), sha256: z.string() })),
+    clis: z.array(
+      z.object({
+        cli: z.enum(["opencode", "kilo", "claude", "codex", "pi"]),
+        version: z.string(),
+        binary: z.string(),
+      }),
+    ),
+  }),
+});
+
+const Inspected = z.object({
+  Image: z.string(),
+  State: z.object({ Running: z.boolean() }),
+  Mounts: z.array(z.object({ Destination: z.string(), RW: z.boolean(), Source: z.optional(z.string()) })),
+  Config: z.object({ Labels: z.nullable(z.record(z.string(), z.string())) }),
+});
+const InspectedImage = z.object({
+  Config: z.object({ Labels: z.nullable(z.record(z.string(), z.string())) }),
+});
+
+export function dockerSandboxes(options: DockerOptions): SandboxDriver {
+  const { engine } = options;
+
+  async function imageRecord(): Promise<z.infer<typeof ImageRecord>> {
+    let text: string;
+    try {
+      text = await readFile(options.imageRecordPath, "utf8");
+    } catch (cause) {
+      throw new HoldfastError("IMAGE_MISSING", "no sandbox image was built here", { cause });
+    }
+    const parsed = ImageRecord.safeParse(JSON.parse(text));
+    if (!parsed.success)
+      throw new HoldfastError("IMAGE_MISSING", "the record of the image build can't be read");
+    return parsed.data;
+  }
+
+  async function pinned(): Promise<PinnedBuild> {
+    const record = await imageRecord();
+    const bridge = record.manifest.files.find(({ path }) => path === IN_IMAGE.bridge);
+    if (bridge === undefined)
+      throw new HoldfastError("IMAGE_MISSING", "the image's manifest names no bridge");
+    return {
+      helperSha256: bridge.sha256,
+      imageId: record.imageId,
+      manifestSha256: record.manifestSha256,
+      clis: record.manifest.clis,
+    };
+  }
+
+  async function inspect(containerId: string): Promise<z.infer<typeof Inspected> | null> {
+    const answer = await engine.call("GET", `/containers/${containerId}/json`);
+    if (answer.status === 404) return null;
+    const parsed = Inspected.safeParse(engineJson("inspect the container", answer));
+    if (!parsed.success)
+      throw new HoldfastError("ENGINE_ERROR", "the engine describes the container unexpectedly");
+    return parsed.data;
+  }
+
+  /** Digest of a file in the container's own file system, or why it can't be trusted. */
+  async function measureFile(
+    containerId: string,
+    path: string,
+  ): Promise<{ sha256: string } | { problem: string }> {
+    const answer = await engine.call(
+      "GET",
+      `/containers/${containerId}/archive?path=${encodeURIComponent(path)}`,
+    );
+    if (answer.status === 404) return { problem: `${path} is missing` };
+    try {
+      expectOk(`read ${path}`, answer);
+      return { sha256: createHash("sha256").update(plainFileOf(answer.body)).digest("hex") };
+    } catch (error) {
+      if (error instanceof HoldfastError) return { problem: error.message };
+      throw error;
+    }
+  }
+
+  async function pinLabel(imageId: string): Promise<string | null> {
+    const answer = await engine.call("GET", `/images/${imageId}/json`);
+    if (answer.status === 404) return null;
+    const image = InspectedImage.parse(engineJson("inspect the image", answer));
+    return image.Config.Labels?.["dev.holdfast.pin"] ?? null;
+  }
+
+  return {
+    kind: "docker",
+    hasImage: true,
+    pinned,
+    async bridgeConfig(spec) {
+      const { manifest } = await imageRecord();
+      return {
+        sandboxId: spec.sandboxId,
+        isolation: "container",
+        controllerSocket: `${IN_IMAGE.mount}/ctl.sock`,
+        modelSocket: `${IN_IMAGE.mount}/model.sock`,
+        tokenFile: `${IN_IMAGE.mount}/token`,
+        stateDirectory: IN_IMAGE.state,
+        slotsDirectory: IN_IMAGE.slots,
+        workspace: IN_IMAGE.workspace,
+        users: { firstUid: FIRST_SLOT_UID, gid: SLOT_GID },
+        clis: manifest.clis.map(({ cli, version, binary }) => ({
+          cli,
+          version,
+          command: [...(options.commands[cli] ?? [binary])],
+        })),
+        limits: { ...DEFAULT_LIMITS, ...options.limits },
+      };
+    },
+    async create(spec) {
+      const { imageId } = await pinned();
+      const answer = await engine.call("POST", `/containers/create?name=${containerName(spec)}`, {
+        body: createBody(spec, imageId ?? "", options),
+      });
+      if (answer.status === 404) throw new HoldfastError("IMAGE_MISSING");
+      const made = engineJson("create the container", answer) as { Id: string };
+      return { containerId: made.Id, imageId: imageId ?? "" };
+    },
+    async start(_, containerId) {
+      expectOk(
+        "start the container",
+        await engine.call("POST", `/containers/${containerId}/start`, { limitMs: 60_000 }),
+      );
+    },
+    async stop(_, containerId, graceMs) {
+      const seconds = Math.max(1, Math.ceil(graceMs / 1000));
+      const answer = await engine.call("POST", `/containers/${containerId}/stop?t=${seconds}`, {
+        limitMs: graceMs + 30_000,
+      });
+      if (answer.status !== 404) expectOk("stop the container", answer);
+    },
+    async remove(_, containerId) {
+      const answer = await engine.call("DELETE", `/containers/${containerId}?force=true&v=true`, {
+        limitMs: 60_000,
+      });
+      if (answer.status !== 404) expectOk("remove the container", answer);
+    },
+    async state(_, containerId) {
+      const found = await inspect(containerId);
+      if (found === null) return "missing";
+      return found.State.Running ? "running" : "stopped";
+    },
+    async measure(spec, containerId) {
+      const found = await inspect(containerId);
+      if (found === null) throw new HoldfastError("CONTEXT_LOST", "the container is gone");
+      const [helper, manifest, label] = await Promise.all([
+        measureFile(containerId, IN_IMAGE.bridge),
+        measureFile(containerId, IN_IMAGE.manifest),
+        pinLabel(found.Image),
+      ]);
+      const isForeign = (mount: (typeof found.Mounts)[number]) =>
+        mount.Destination !== IN_IMAGE.mount || mount.RW || mount.Source !== spec.directory;
+      // The container's own label is checked with the image's: a container can be made with another one.
+      const own = found.Config.Labels?.["dev.holdfast.pin"] ?? null;
+      return {
+        imageId: found.Image,
+        pinLabel: own === label ? label : `image: ${label ?? "none"}, container: ${own ?? "none"}`,
+        helper,
+        manifest,
+        foreignMounts: found.Mounts.filter(isForeign).map((mount) => mount.Destination),
+      };
+    },
+    async logTail(_, containerId) {
+      const answer = await engine.call("GET", `/containers/${containerId}/logs?stdout=1&stderr=1&tail=50`);
+      return answer.status === 200 ? withoutStreamHeaders(answer.body) : "";
+    },
+  };
+}
+
+function containerName(spec: SandboxSpec): string {
+  return `holdfast-${spec.sandboxId}-${spec.generation}`;
+}
+
+function createBody(spec: SandboxSpec, imageId: string, options: DockerOptions): unknown {
+  const isRoot = process.getuid?.() === 0;
+  return {
+    Image: imageId,
+    Labels: { ...options.labels, [LABEL]: spec.sandboxId },
+    HostConfig: {
+      // The directory and not the socket file: a new socket of a restarted controller must be seen inside.
+      Binds: [`${spec.directory}:${IN_IMAGE.mount}:ro`],
+      NetworkMode: "none",
+      CapDrop: ["ALL"],
+      CapAdd: ["SETUID", "SETGID", "CHOWN", "KILL"],
+      SecurityOpt: ["no-new-privileges"],
+      PidsLimit: options.pids,
+      Memory: options.memoryBytes,
+      MemorySwap: options.memoryBytes,
+      RestartPolicy: { Name: "no" },
+      LogConfig: { Type: "json-file", Config: { "max-size": "5m", "max-file": "2" } },
+      ...(isRoot ? {} : { GroupAdd: [String(process.getgid?.() ?? 0)] }),
+    },
+  };
+}
+
+/** The engine's log stream puts eight bytes before each piece: the stream's number and a length. */
+function withoutStreamHeaders(body: Buffer): string {
+  const pieces: string[] = [];
+  let at = 0;
+  while (at + 8 <= body.length) {
+    const size = body.readUInt32BE(at + 4);
+    pieces.push(body.toString("utf8", at + 8, at + 8 + size));
+    at += 8 + size;
+  }
+  return pieces.join("");
+}

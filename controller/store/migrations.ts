@@ -1,0 +1,109 @@
+/**
+ * The store's layout, as numbered steps. A step is never changed once released; a new one is added. `user_version` of
+ * the database names the last step that was applied.
+ */
+import type { DatabaseSync } from "node:sqlite";
+import { HoldfastError } from "../../protocol/errors.ts";
+
+export const MIGRATIONS: readonly string[] = [
+  `
+  CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
+  INSERT INTO meta VALUES ('fence', '0');
+
+  CREATE TABLE sandboxes (
+    id TEXT PRIMARY KEY,
+    kind TEXT NOT NULL,
+    directory TEXT NOT NULL,
+    generation INTEGER NOT NULL,
+    container TEXT,                  -- ContainerIdentity as JSON; null until it was made
+    wanted TEXT NOT NULL,            -- running | stopped | removed
+    unready TEXT,                    -- why it may take no turn, or null
+    journal_id TEXT,                 -- of the bridge's journal that was followed last
+    applied INTEGER NOT NULL,        -- last event of that journal that took effect here
+    created_at REAL NOT NULL
+  ) STRICT;
+
+  CREATE TABLE members (
+    id TEXT PRIMARY KEY,
+    sandbox TEXT NOT NULL REFERENCES sandboxes(id),
+    cli TEXT NOT NULL,
+    options TEXT NOT NULL,           -- MemberOptions as JSON
+    submissions INTEGER NOT NULL,    -- numbers given so far
+    settled_turns INTEGER NOT NULL,
+    locator TEXT,                    -- Locator as JSON; null until a turn has settled
+    pending_locator TEXT,            -- settled, and its id not verified yet
+    created_at REAL NOT NULL
+  ) STRICT;
+  CREATE INDEX members_by_sandbox ON members(sandbox);
+
+  CREATE TABLE locator_history (
+    member TEXT NOT NULL REFERENCES members(id),
+    settled_turns INTEGER NOT NULL,
+    locator TEXT NOT NULL,
+    at REAL NOT NULL
+  ) STRICT;
+  CREATE INDEX locator_history_by_member ON locator_history(member, settled_turns);
+
+  -- A native id, candidates included, belongs to one member only.
+  CREATE TABLE native_ids (
+    sandbox TEXT NOT NULL,
+    native_id TEXT NOT NULL,
+    member TEXT NOT NULL REFERENCES members(id),
+    PRIMARY KEY (sandbox, native_id)
+  ) STRICT, WITHOUT ROWID;
+
+  CREATE TABLE turns (
+    id TEXT PRIMARY KEY,
+    member TEXT NOT NULL REFERENCES members(id),
+    number INTEGER NOT NULL,
+    state TEXT NOT NULL,
+    text_sha256 TEXT NOT NULL,
+    text_bytes INTEGER NOT NULL,
+    settlement TEXT,                 -- Settlement as JSON, once it has ended
+    submitted_at REAL NOT NULL,
+    ended_at REAL,
+    UNIQUE (member, number)
+  ) STRICT;
+  -- Turns that may still move: few, however many a member has had.
+  CREATE INDEX open_turns ON turns(member) WHERE ended_at IS NULL;
+
+  CREATE TABLE turn_events (
+    turn TEXT NOT NULL,
+    seq INTEGER NOT NULL,
+    at REAL NOT NULL,
+    event TEXT NOT NULL,
+    PRIMARY KEY (turn, seq)
+  ) STRICT, WITHOUT ROWID;
+
+  CREATE TABLE attestations (
+    sandbox TEXT NOT NULL,
+    at REAL NOT NULL,
+    reasons TEXT NOT NULL            -- JSON list; empty means ready
+  ) STRICT;
+  CREATE INDEX attestations_by_sandbox ON attestations(sandbox, at);
+
+  CREATE TABLE audit (at REAL NOT NULL, what TEXT NOT NULL, subject TEXT NOT NULL, detail TEXT NOT NULL) STRICT;
+  `,
+];
+
+/** Brings the database to the newest layout. Throws STORE_NEWER for one that is ahead of this version. */
+export function migrate(database: DatabaseSync, migrations: readonly string[] = MIGRATIONS): void {
+  const row = database.prepare("PRAGMA user_version").get() as { user_version: number };
+  if (row.user_version > migrations.length) {
+    throw new HoldfastError(
+      "STORE_NEWER",
+      `the store has layout ${row.user_version}, this version knows ${migrations.length}`,
+    );
+  }
+  for (let step = row.user_version; step < migrations.length; step += 1) {
+    database.exec("BEGIN IMMEDIATE");
+    try {
+      database.exec(migrations[step] ?? "");
+      database.exec(`PRAGMA user_version = ${step + 1}`);
+      database.exec("COMMIT");
+    } catch (error) {
+      database.exec("ROLLBACK");
+      throw error;
+    }
+  }
+}

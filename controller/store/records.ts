@@ -1,0 +1,71 @@
+/** The rows of the store as the rest of the controller sees them, and how they are read. */
+import * as z from "zod/mini";
+import { ModelChoice } from "../../protocol/launch.ts";
+import { CliName, ContainerIdentity, Locator } from "../../protocol/locator.ts";
+import { PermissionPolicy } from "../../protocol/permission.ts";
+import { RECORD_STATES } from "../../protocol/record-state.ts";
+import { Settlement } from "../../protocol/settlement.ts";
+
+/** What a member was created with. */
+export const MemberOptions = z.object({
+  model: ModelChoice,
+  permissions: z.object({ policy: PermissionPolicy, askedTools: z.array(z.string()) }),
+});
+export type MemberOptions = z.infer<typeof MemberOptions>;
+
+export const SandboxKind = z.enum(["docker", "process"]);
+export type SandboxKind = z.infer<typeof SandboxKind>;
+
+/** What should be, kept apart from what is. */
+export const Wanted = z.enum(["running", "stopped", "removed"]);
+export type Wanted = z.infer<typeof Wanted>;
+
+function json<T extends z.ZodMiniType>(schema: T) {
+  return z.pipe(
+    z.string(),
+    z.pipe(
+      z.transform((text: string) => JSON.parse(text) as unknown),
+      schema,
+    ),
+  );
+}
+
+export const SandboxRow = z.object({
+  id: z.string(),
+  kind: SandboxKind,
+  directory: z.string(),
+  generation: z.number(),
+  container: z.nullable(json(ContainerIdentity)),
+  wanted: Wanted,
+  unready: z.nullable(z.string()),
+  journal_id: z.nullable(z.string()),
+  applied: z.number(),
+  created_at: z.number(),
+});
+export type SandboxRow = z.infer<typeof SandboxRow>;
+
+export const MemberRow = z.object({
+  id: z.string(),
+  sandbox: z.string(),
+  cli: CliName,
+  options: json(MemberOptions),
+  submissions: z.number(),
+  settled_turns: z.number(),
+  locator: z.nullable(json(Locator)),
+  pending_locator: z.nullable(json(Locator)),
+  created_at: z.number(),
+});
+export type MemberRow = z.infer<typeof MemberRow>;
+
+export const TurnRow = z.object({
+  id: z.string(),
+  member: z.string(),
+  number: z.number(),
+  state: z.enum(RECORD_STATES),
+  text_sha256: z.string(),
+  text_bytes: z.number(),
+  settlement: z.nullable(json(Settlement)),
+  submitted_at: z.number(),
+  ended_at: z.nullable(z.number()),
+});
+export type TurnRow = z.infer<typeof TurnRow>;

@@ -1,0 +1,294 @@
+/** The store's contract over SQLite. Rows and steps; what a settlement means is `settle.ts`'s. */
+import * as z from "zod/mini";
+import { HoldfastError } from "../../protocol/errors.ts";
+import { NumberedEvent } from "../../protocol/events.ts";
+import { Locator } from "../../protocol/locator.ts";
+import { checkMove, isOpen, recordStateOf } from "../../protocol/record-state.ts";
+import type { Settlement } from "../../protocol/settlement.ts";
+import { hostSettlement } from "../host-settlement.ts";
+import { MemberRow, SandboxRow, TurnRow } from "./records.ts";
+import { settleMember } from "./settle.ts";
+import { type Database, type DatabaseOptions, openDatabase } from "./sqlite.ts";
+import type { Applied, Store } from "./store.ts";
+
+export interface StoreOptions extends DatabaseOptions {
+  nowAt: () => number;
+  /** The pinned version of a CLI, for its locators. */
+  cliVersion: (cli: string) => string;
+}
+
+const TURNS_OF_SANDBOX = `SELECT turns.* FROM turns JOIN members ON members.id = turns.member WHERE members.sandbox = ?`;
+
+export function openStore(options: StoreOptions): Store {
+  const db: Database = openDatabase(options);
+  const { nowAt } = options;
+
+  const sandbox = (id: string) => db.row(SandboxRow, "SELECT * FROM sandboxes WHERE id = ?", id);
+  const member = (id: string) => db.row(MemberRow, "SELECT * FROM members WHERE id = ?", id);
+  const turn = (id: string) => db.row(TurnRow, "SELECT * FROM turns WHERE id = ?", id);
+  const openTurnsOf = (id: string) => db.rows(TurnRow, `${TURNS_OF_SANDBOX} AND turns.ended_at IS NULL`, id);
+
+  function audit(what: string, subject: string, detail: string): void {
+    db.run("INSERT INTO audit VALUES (?, ?, ?, ?)", nowAt(), what, subject, detail);
+  }
+
+  /** Ends a record; false when it had ended before. Inside a transaction. */
+  function endRecord(id: string, settlement: Settlement): boolean {
+    const row = turn(id);
+    if (row === null || !isOpen(row.state)) return false;
+    const state = recordStateOf(settlement);
+    checkMove(row.state, state);
+    db.run(
+      "UPDATE turns SET state = ?, settlement = ?, ended_at = ? WHERE id = ?",
+      state,
+      JSON.stringify(settlement),
+      nowAt(),
+      id,
+    );
+    return true;
+  }
+
+  function saveLocator(locator: Locator, memberId: string): void {
+    const text = JSON.stringify(locator);
+    db.run("UPDATE members SET locator = ?, pending_locator = NULL WHERE id = ?", text, memberId);
+    db.run("INSERT INTO locator_history VALUES (?, ?, ?, ?)", memberId, locator.settledTurns, text, nowAt());
+  }
+
+  function ownerOfNativeId(sandboxId: string, nativeId: string): string | null {
+    const row = db.row(
+      z.object({ member: z.string() }),
+      "SELECT member FROM native_ids WHERE sandbox = ? AND native_id = ?",
+      sandboxId,
+      nativeId,
+    );
+    return row?.member ?? null;
+  }
+
+  /** A native id seen in a turn: recorded for the member, or a conflict when it is another's. */
+  function claimNativeId(sandboxId: string, nativeId: string, memberId: string): boolean {
+    db.run("INSERT OR IGNORE INTO native_ids VALUES (?, ?, ?)", sandboxId, nativeId, memberId);
+    return ownerOfNativeId(sandboxId, nativeId) === memberId;
+  }
+
+  function applyEnded(
+    row: SandboxRow,
+    turnId: string,
+    memberId: string,
+    given: Settlement,
+    applied: Applied,
+  ): void {
+    const owner = member(memberId);
+    const known = turn(turnId);
+    if (owner === null || known === null || known.member !== memberId || row.container === null) {
+      throw new HoldfastError("FRAME_INVALID", `the bridge reports a turn that is not its own (${turnId})`);
+    }
+    if (!isOpen(known.state)) return;
+    const result = settleMember({
+      member: owner,
+      container: row.container,
+      cliVersion: options.cliVersion(owner.cli),
+      settlement: given,
+      ownerOfNativeId: given.session === null ? null : ownerOfNativeId(row.id, given.session.nativeId),
+    });
+    endRecord(turnId, result.settlement);
+    db.run(
+      "UPDATE members SET settled_turns = ?, pending_locator = ? WHERE id = ?",
+      result.settledTurns,
+      result.pending === null ? null : JSON.stringify(result.pending),
+      memberId,
+    );
+    if (result.locator !== null) saveLocator(result.locator, memberId);
+    applied.settled.push({ turn: turnId, settlement: result.settlement });
+  }
+
+  function applyEvent(row: SandboxRow, entry: NumberedEvent, applied: Applied): void {
+    const { event } = entry;
+    // The end has a place of its own in the turn's row.
+    if ("turn" in event && event.type !== "turn.ended") {
+      db.run(
+        "INSERT INTO turn_events VALUES (?, ?, ?, ?)",
+        event.turn,
+        entry.seq,
+        entry.at,
+        JSON.stringify(event),
+      );
+    }
+    switch (event.type) {
+      case "turn.delivered":
+        db.run("UPDATE turns SET state = 'delivered' WHERE id = ? AND state = 'admitted'", event.turn);
+        return;
+      case "turn.context": {
+        if (event.nativeId === null) return;
+        if (!claimNativeId(row.id, event.nativeId, event.member)) applied.conflicts.push(event.turn);
+        const pending = member(event.member)?.pending_locator ?? null;
+        // LIVE and RESTORED come after the proof that a pending id was waiting for.
+        const isProof = event.status === "LIVE" || event.status === "RESTORED";
+        if (pending !== null && isProof && pending.nativeId === event.nativeId)
+          saveLocator(pending, event.member);
+        return;
+      }
+      case "turn.ended":
+        return applyEnded(row, event.turn, event.member, event.settlement, applied);
+      default:
+        return;
+    }
+  }
+
+  return {
+    fence: db.fence,
+    audit: (what, subject, detail) => db.write(() => audit(what, subject, detail)),
+    sandbox,
+    sandboxes: () => db.rows(SandboxRow, "SELECT * FROM sandboxes ORDER BY created_at, id"),
+    member,
+    membersOf: (id) =>
+      db.rows(MemberRow, "SELECT * FROM members WHERE sandbox = ? ORDER BY created_at, id", id),
+    turn,
+    turnsOf: (id, limit) =>
+      db.rows(TurnRow, "SELECT * FROM turns WHERE member = ? ORDER BY number DESC LIMIT ?", id, limit),
+    openTurnsOf,
+    eventsOf: (id) =>
+      db
+        .rows(
+          z.object({ seq: z.number(), at: z.number(), event: z.string() }),
+          "SELECT seq, at, event FROM turn_events WHERE turn = ? ORDER BY seq",
+          id,
+        )
+        .map(({ seq, at, event }) => NumberedEvent.parse({ seq, at, event: JSON.parse(event) })),
+    locatorHistory: (id) =>
+      db
+        .rows(
+          z.object({ locator: z.string() }),
+          "SELECT locator FROM locator_history WHERE member = ? ORDER BY settled_turns",
+          id,
+        )
+        .map(({ locator }) => Locator.parse(JSON.parse(locator))),
+
+    createSandbox: ({ id, kind, directory }) =>
+      db.write(() => {
+        if (sandbox(id) !== null) throw new HoldfastError("SANDBOX_EXISTS", `a sandbox ${id} exists`);
+        db.run(
+          "INSERT INTO sandboxes VALUES (?, ?, ?, 1, NULL, 'stopped', NULL, NULL, 0, ?)",
+          id,
+          kind,
+          directory,
+          nowAt(),
+        );
+        audit("sandbox.create", id, kind);
+      }),
+    bindContainer: (id, container) =>
+      db.write(() => {
+        db.run(
+          "UPDATE sandboxes SET container = ?, generation = ? WHERE id = ?",
+          JSON.stringify(container),
+          container.generation,
+          id,
+        );
+        audit("sandbox.bind", id, container.containerId);
+      }),
+    setWanted: (id, wanted) =>
+      db.write(() => {
+        db.run("UPDATE sandboxes SET wanted = ? WHERE id = ?", wanted, id);
+        audit("sandbox.wanted", id, wanted);
+      }),
+    setUnready: (id, reasons) =>
+      db.write(() => {
+        db.run(
+          "UPDATE sandboxes SET unready = ? WHERE id = ?",
+          reasons === null ? null : reasons.join("; "),
+          id,
+        );
+        db.run("INSERT INTO attestations VALUES (?, ?, ?)", id, nowAt(), JSON.stringify(reasons ?? []));
+      }),
+    createMember: (row) =>
+      db.write(() => {
+        if (member(row.id) !== null) throw new HoldfastError("REQUEST_INVALID", `a member ${row.id} exists`);
+        db.run(
+          "INSERT INTO members VALUES (?, ?, ?, ?, 0, 0, NULL, NULL, ?)",
+          row.id,
+          row.sandbox,
+          row.cli,
+          JSON.stringify(row.options),
+          nowAt(),
+        );
+        audit("member.create", row.id, row.sandbox);
+      }),
+
+    admit: ({ id, member: memberId, textSha256, textBytes }) =>
+      db.write(() => {
+        const owner = member(memberId);
+        if (owner === null) throw new HoldfastError("MEMBER_UNKNOWN");
+        if (turn(id) !== null) throw new HoldfastError("REQUEST_INVALID", `a turn ${id} exists`);
+        const open = db.row(TurnRow, "SELECT * FROM turns WHERE member = ? AND ended_at IS NULL", memberId);
+        if (open !== null) throw new HoldfastError("MEMBER_BUSY", `turn ${open.id} is ${open.state}`);
+        const last = db.row(
+          TurnRow,
+          "SELECT * FROM turns WHERE member = ? ORDER BY number DESC LIMIT 1",
+          memberId,
+        );
+        if (last?.state === "unknown") {
+          throw new HoldfastError("MEMBER_BUSY", `turn ${last.id} is unknown: nobody can prove how it ended`);
+        }
+        const number = owner.submissions + 1;
+        db.run("UPDATE members SET submissions = ? WHERE id = ?", number, memberId);
+        db.run(
+          "INSERT INTO turns VALUES (?, ?, ?, 'admitted', ?, ?, NULL, ?, NULL)",
+          id,
+          memberId,
+          number,
+          textSha256,
+          textBytes,
+          nowAt(),
+        );
+        return { turn: present(turn(id)), member: present(member(memberId)) };
+      }),
+
+    follow: (id, head) =>
+      db.write(() => {
+        const row = present(sandbox(id));
+        const isSame = row.journal_id === head.journalId && row.applied <= head.seq;
+        if (isSame) return { applied: row.applied, lost: [] };
+        const isFirst = row.journal_id === null;
+        const lost = isFirst
+          ? []
+          : openTurnsOf(id).flatMap(({ id: turnId }) => {
+              const settlement = hostSettlement({
+                outcome: "unknown",
+                code: "DELIVERY_UNKNOWN",
+                reason: "the bridge's journal is another one, or was rolled back",
+                what: "journal_lost",
+                at: nowAt(),
+              });
+              return endRecord(turnId, settlement) ? [{ turn: turnId, settlement }] : [];
+            });
+        const applied = row.journal_id === head.journalId ? head.seq : 0;
+        db.run("UPDATE sandboxes SET journal_id = ?, applied = ? WHERE id = ?", head.journalId, applied, id);
+        if (!isFirst) audit("sandbox.journal_changed", id, head.journalId);
+        return { applied, lost };
+      }),
+
+    apply: (id, entries) =>
+      db.write(() => {
+        const row = present(sandbox(id));
+        const applied: Applied = { events: [], settled: [], conflicts: [] };
+        let at = row.applied;
+        for (const entry of entries) {
+          if (entry.seq <= at) continue;
+          if (entry.seq !== at + 1)
+            throw new HoldfastError("FRAME_INVALID", `a gap before event ${entry.seq}`);
+          applyEvent(row, entry, applied);
+          applied.events.push(entry);
+          at = entry.seq;
+        }
+        db.run("UPDATE sandboxes SET applied = ? WHERE id = ?", at, id);
+        return applied;
+      }),
+
+    end: (id, settlement) => db.write(() => endRecord(id, settlement)),
+    close: () => db.close(),
+  };
+}
+
+function present<T>(value: T | null): T {
+  if (value === null) throw new HoldfastError("STORE_ERROR", "a record that must be there is not");
+  return value;
+}

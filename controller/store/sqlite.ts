@@ -1,0 +1,121 @@
+/**
+ * The store on SQLite: WAL, `synchronous=FULL`, one writer. Opening it takes the owner lock and raises the fence; every
+ * writing transaction checks that the fence is still ours.
+ */
+import { chmodSync, mkdirSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlite";
+import type * as z from "zod/mini";
+import { HoldfastError } from "../../protocol/errors.ts";
+import { migrate } from "./migrations.ts";
+import { type OwnerLock, takeOwnerLock } from "./owner-lock.ts";
+
+/** The part of the store that knows SQL but no meaning. */
+export interface Database {
+  readonly fence: number;
+  /** Runs a whole step: fenced, atomic, durable at its return. */
+  write<T>(step: () => T): T;
+  run(sql: string, ...values: SQLInputValue[]): number;
+  row<S extends z.ZodMiniType>(schema: S, sql: string, ...values: SQLInputValue[]): z.infer<S> | null;
+  rows<S extends z.ZodMiniType>(schema: S, sql: string, ...values: SQLInputValue[]): Array<z.infer<S>>;
+  close(): void;
+}
+
+export interface DatabaseOptions {
+  /** Folder of the store; made when it is missing. Owner-only. */
+  directory: string;
+  /** Without ownership nothing can be written; for commands that only look. */
+  readOnly?: boolean;
+}
+
+export function openDatabase(options: DatabaseOptions): Database {
+  const path = join(options.directory, "holdfast.db");
+  let lock: OwnerLock | null = null;
+  try {
+    if (!options.readOnly) {
+      mkdirSync(options.directory, { recursive: true, mode: 0o700 });
+      lock = takeOwnerLock(join(dirname(path), "owner.db"));
+    }
+    const database = new DatabaseSync(path, { readOnly: options.readOnly === true, timeout: 5000 });
+    if (options.readOnly) return wrap(database, 0, null);
+    chmodSync(path, 0o600);
+    database.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON");
+    migrate(database);
+    return wrap(database, raiseFence(database), lock);
+  } catch (cause) {
+    lock?.release();
+    if (cause instanceof HoldfastError) throw cause;
+    throw new HoldfastError("STORE_ERROR", `the store in ${options.directory} can't be opened`, { cause });
+  }
+}
+
+function raiseFence(database: DatabaseSync): number {
+  const row = database
+    .prepare(
+      "UPDATE meta SET value = CAST(CAST(value AS INTEGER) + 1 AS TEXT) WHERE name = 'fence' RETURNING value",
+    )
+    .get() as { value: string };
+  return Number(row.value);
+}
+
+function wrap(database: DatabaseSync, fence: number, lock: OwnerLock | null): Database {
+  const statements = new Map<string, StatementSync>();
+
+  function prepared(sql: string): StatementSync {
+    const known = statements.get(sql);
+    if (known !== undefined) return known;
+    const made = database.prepare(sql);
+    statements.set(sql, made);
+    return made;
+  }
+
+  function checkFence(): void {
+    const row = prepared("SELECT value FROM meta WHERE name = 'fence'").get() as { value: string };
+    if (Number(row.value) !== fence)
+      throw new HoldfastError("FENCED", `the store's fence is ${row.value}, ours is ${fence}`);
+  }
+
+  return {
+    fence,
+    write(step) {
+      if (lock === null) throw new TypeError("this store was opened for reading");
+      try {
+        database.exec("BEGIN IMMEDIATE");
+      } catch (cause) {
+        throw new HoldfastError("STORE_ERROR", "the store can't be written", { cause });
+      }
+      try {
+        checkFence();
+        const result = step();
+        database.exec("COMMIT");
+        return result;
+      } catch (cause) {
+        if (database.isTransaction) database.exec("ROLLBACK");
+        if (cause instanceof HoldfastError || cause instanceof TypeError) throw cause;
+        throw new HoldfastError("STORE_ERROR", "the store can't be written", { cause });
+      }
+    },
+    run: (sql, ...values) => Number(prepared(sql).run(...values).changes),
+    row(schema, sql, ...values) {
+      const found = prepared(sql).get(...values);
+      return found === undefined ? null : parse(schema, found);
+    },
+    rows: (schema, sql, ...values) =>
+      prepared(sql)
+        .all(...values)
+        .map((found) => parse(schema, found)),
+    close() {
+      database.close();
+      lock?.release();
+    },
+  };
+}
+
+function parse<S extends z.ZodMiniType>(schema: S, row: unknown): z.infer<S> {
+  const parsed = schema.safeParse(row);
+  if (parsed.success) return parsed.data;
+  throw new HoldfastError(
+    "STORE_ERROR",
+    `a record of the store can't be read (${parsed.error.issues[0]?.path.join(".") ?? ""})`,
+  );
+}

@@ -1,0 +1,67 @@
+/**
+ * The store's contract: what the controller keeps, in whole steps. Each call is one transaction, durable when it
+ * returns (law 3), and checked against this controller's fence (law 12). PostgreSQL joins behind the same contract.
+ */
+import type { NumberedEvent } from "../../protocol/events.ts";
+import type { Cursor } from "../../protocol/frame.ts";
+import type { CliName, ContainerIdentity, Locator } from "../../protocol/locator.ts";
+import type { Settlement } from "../../protocol/settlement.ts";
+import type { MemberOptions, MemberRow, SandboxKind, SandboxRow, TurnRow, Wanted } from "./records.ts";
+
+export interface NewTurn {
+  id: string;
+  member: string;
+  textSha256: string;
+  textBytes: number;
+}
+
+/** What an applied batch of events changed, for whoever waits. */
+export interface Applied {
+  /** Those that were new here, in order. */
+  events: NumberedEvent[];
+  /** Settlements as they were stored: identity may have turned one into a failure. */
+  settled: Array<{ turn: string; settlement: Settlement }>;
+  /** Turns that must be ended: their native id belongs to another member. */
+  conflicts: string[];
+}
+
+export interface Store {
+  readonly fence: number;
+  createSandbox(row: { id: string; kind: SandboxKind; directory: string }): void;
+  bindContainer(sandbox: string, container: ContainerIdentity): void;
+  setWanted(sandbox: string, wanted: Wanted): void;
+  setUnready(sandbox: string, reasons: readonly string[] | null): void;
+  sandbox(id: string): SandboxRow | null;
+  sandboxes(): SandboxRow[];
+
+  createMember(row: { id: string; sandbox: string; cli: CliName; options: MemberOptions }): void;
+  member(id: string): MemberRow | null;
+  membersOf(sandbox: string): MemberRow[];
+
+  /**
+   * Admits a turn: gives it its number, durable before anything is sent. Throws MEMBER_BUSY while the member has a turn
+   * that is open or unknown.
+   */
+  admit(turn: NewTurn): { turn: TurnRow; member: MemberRow };
+  turn(id: string): TurnRow | null;
+  turnsOf(member: string, limit: number): TurnRow[];
+  openTurnsOf(sandbox: string): TurnRow[];
+  eventsOf(turn: string): NumberedEvent[];
+
+  /**
+   * Starts to follow a bridge's journal and returns the sequence number that was applied of it. Turns that another
+   * journal, or a head behind what was applied, leaves without an answer become `unknown`: the sandbox's state was
+   * lost or rolled back.
+   */
+  follow(
+    sandbox: string,
+    head: Cursor,
+  ): { applied: number; lost: Array<{ turn: string; settlement: Settlement }> };
+  /** Applies events in order, each once. Throws FRAME_INVALID at a gap. */
+  apply(sandbox: string, entries: readonly NumberedEvent[]): Applied;
+  /** Ends a turn by the host's own knowledge (never received, container gone). No effect on one that has ended. */
+  end(turn: string, settlement: Settlement): boolean;
+  locatorHistory(member: string): Locator[];
+  audit(what: string, subject: string, detail: string): void;
+  close(): void;
+}

@@ -1,0 +1,42 @@
+/**
+ * An HTTP server on a Unix socket. A socket file left by a killed process makes `listen` fail: it is tried first, and
+ * only one that nobody answers on is removed.
+ */
+
+import { chmod, rm } from "node:fs/promises";
+import { createServer, type Server } from "node:http";
+import { connect } from "node:net";
+import { HoldfastError } from "../protocol/errors.ts";
+
+export async function listenOn(path: string, mode: number): Promise<Server> {
+  if (await isAnswered(path)) throw new HoldfastError("STORE_OWNED", `somebody listens on ${path}`);
+  await rm(path, { force: true });
+  const server = createServer();
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", (cause) =>
+      reject(new HoldfastError("STORE_ERROR", `can't listen on ${path}`, { cause })),
+    );
+    server.listen(path, resolve);
+  });
+  await chmod(path, mode);
+  return server;
+}
+
+export function closeServer(server: Server): Promise<void> {
+  return new Promise((resolve) => {
+    server.close(() => resolve());
+    server.closeAllConnections();
+  });
+}
+
+function isAnswered(path: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    const probe = connect(path);
+    probe.setTimeout(1000, () => probe.destroy(new Error("no answer")));
+    probe.once("connect", () => {
+      probe.destroy();
+      resolve(true);
+    });
+    probe.once("error", () => resolve(false));
+  });
+}

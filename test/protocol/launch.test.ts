@@ -1,0 +1,31 @@
+import { expect, test } from "vitest";
+import { Launch, ModelChoice, ModelProtocol } from "../../protocol/launch.ts";
+import { dispensableFields, wrongBounds } from "../support/bounds.ts";
+import { LAUNCH } from "../support/samples.ts";
+
+const NO_TOKENS = [0, -1, 1.5, Number.POSITIVE_INFINITY, "1", null];
+
+test("a launch is accepted as it is, and refused beyond each of its bounds", () => {
+  const bounds = [
+    { at: "cli", good: ["opencode", "kilo", "claude", "codex", "pi"], bad: ["OpenCode", "aider", "", null] },
+    { at: "model.name", good: ["m", "x".repeat(200)], bad: ["", "x".repeat(201), null] },
+    { at: "model.protocol", bad: ["responses", "", null] },
+    { at: "model.contextTokens", good: [1], bad: NO_TOKENS },
+    { at: "model.outputTokens", good: [1], bad: NO_TOKENS },
+    { at: "permissions.policy", good: ["allow", "deny"], bad: ["always", null] },
+    {
+      at: "permissions.askedTools",
+      good: [[], ["x".repeat(64)], Array(64).fill("bash")],
+      bad: [["x".repeat(65)], Array(65).fill("bash"), [""], ["Bash"], ["a b"], ["*"], ["bash\n"], null],
+    },
+    { at: "digest", bad: ["", "A".repeat(64), null] },
+  ];
+  expect(wrongBounds(Launch, LAUNCH, bounds)).toEqual([]);
+  expect(dispensableFields(Launch, LAUNCH)).toEqual([]);
+  expect(dispensableFields(ModelChoice, LAUNCH.model)).toEqual([]);
+});
+
+test("the one model protocol so far is chat completions", () => {
+  expect(ModelProtocol.safeParse("chat-completions").success).toBe(true);
+  expect(ModelProtocol.safeParse("messages").success).toBe(false);
+});
