@@ -22,17 +22,30 @@ export type SlotMark =
 
 /** Every process of the slot that is not a zombie. */
 export async function listSlot(mark: SlotMark): Promise<ProcessEntry[]> {
-  const found: ProcessEntry[] = [];
+  const entries: ProcessEntry[] = [];
+  const ours = new Set<number>();
   for (const name of await readdir("/proc")) {
-    if (!/^\d+$/.test(name)) continue;
     const pid = Number(name);
-    if (pid === process.pid) continue;
-    const isOurs = mark.kind === "uid" ? await hasUid(pid, mark.uid) : await hasVariable(pid, mark);
-    if (!isOurs) continue;
+    if (!/^\d+$/.test(name) || pid === process.pid) continue;
     const entry = await readEntry(pid);
-    if (entry !== null && entry.state !== "Z" && entry.state !== "X") found.push(entry);
+    if (entry === null) continue;
+    entries.push(entry);
+    if (mark.kind === "uid" ? await hasUid(pid, mark.uid) : await hasVariable(pid, mark)) ours.add(pid);
   }
-  return found;
+  if (mark.kind === "environment") addDescendants(entries, ours);
+  return entries.filter(({ pid, state }) => ours.has(pid) && isRunning(state));
+}
+
+/** A child that was given another environment is still its parent's child. */
+function addDescendants(entries: readonly ProcessEntry[], ours: Set<number>): void {
+  for (let before = -1; before < ours.size; ) {
+    before = ours.size;
+    for (const { pid, parent } of entries) if (ours.has(parent)) ours.add(pid);
+  }
+}
+
+function isRunning(state: string): boolean {
+  return state !== "Z" && state !== "X";
 }
 
 /** A process's own line, or null when it is gone. */
@@ -54,20 +67,34 @@ export async function readEntry(pid: number): Promise<ProcessEntry | null> {
 /**
  * Ends every process of the slot and checks that none is left: rounds of SIGKILL, since a process may fork between the
  * look and the kill (183 self-forking processes took 8 rounds). Returns what is still there at the limit.
+ * @param known processes seen in the slot before: without a user an orphan without the mark is nobody's any more
  */
-export async function reapSlot(mark: SlotMark, clock: Clock, limitMs: number): Promise<ProcessEntry[]> {
+export async function reapSlot(
+  mark: SlotMark,
+  clock: Clock,
+  limitMs: number,
+  known: readonly ProcessEntry[] = [],
+): Promise<ProcessEntry[]> {
   const deadlineMs = clock.monotonicMs() + limitMs;
   for (;;) {
-    const left = await listSlot(mark);
+    const left = [...(await listSlot(mark)), ...(await stillThere(known))];
     if (left.length === 0) return [];
     for (const entry of left) await killEntry(entry);
-    if (clock.monotonicMs() >= deadlineMs) return listSlot(mark);
+    if (clock.monotonicMs() >= deadlineMs) return [...(await listSlot(mark)), ...(await stillThere(known))];
     await new Promise<void>((resolve) => clock.after(10, resolve));
   }
 }
 
+async function stillThere(known: readonly ProcessEntry[]): Promise<ProcessEntry[]> {
+  const now = await Promise.all(known.map(({ pid }) => readEntry(pid)));
+  return known.filter(({ startTicks }, at) => {
+    const entry = now[at];
+    return entry?.startTicks === startTicks && isRunning(entry.state);
+  });
+}
+
 /** Kills exactly this process: the start time is compared right before, so a reused number is spared. */
-async function killEntry(entry: ProcessEntry): Promise<void> {
+export async function killEntry(entry: ProcessEntry): Promise<void> {
   const now = await readEntry(entry.pid);
   if (now?.startTicks !== entry.startTicks) return;
   signalIfThere(entry.pid, "SIGKILL");

@@ -26,9 +26,18 @@ export const JournalRecord = z.discriminatedUnion("t", [
   z.object({ t: z.literal("acked"), seq: Count }),
   /** The highest fence seen; lower ones are refused. */
   z.object({ t: z.literal("fence"), fence: Count }),
-  /** What a compaction of the file must keep beyond its events: accepted numbers, ended and vetoed turns. */
+  /** What a compaction of the file must keep beyond its events: accepted numbers, ended, vetoed and open turns. */
   z.object({ t: z.literal("number"), member: OurId, number: Count }),
   z.object({ t: z.literal("closed"), turn: OurId, how: z.enum(["ended", "vetoed"]) }),
+  /** An open turn as far as it had come: its acceptance may be acknowledged and gone. */
+  z.object({
+    t: z.literal("open"),
+    turn: OurId,
+    member: OurId,
+    number: Count,
+    wasSubmitting: z.boolean(),
+    wasDelivered: z.boolean(),
+  }),
 ]);
 export type JournalRecord = z.infer<typeof JournalRecord>;
 
@@ -38,6 +47,7 @@ export function encodeRecord(record: JournalRecord): string {
 }
 
 export interface JournalReading {
+  /** Every correct line's record; of a damaged file also those behind the damage. */
   records: JournalRecord[];
   /** Bytes up to and with the last correct line; the file is cut here before anything is appended. */
   wholeBytes: number;
@@ -56,11 +66,10 @@ export function readRecords(bytes: Buffer): JournalReading {
     const record = newline === -1 ? null : decodeLine(bytes.toString("utf8", from, newline));
     if (record === null) {
       sawWrong = true;
-    } else if (sawWrong) {
-      isDamaged = true;
     } else {
       records.push(record);
-      wholeBytes = newline + 1;
+      if (sawWrong) isDamaged = true;
+      else wholeBytes = newline + 1;
     }
     if (newline === -1) break;
     from = newline + 1;
@@ -71,8 +80,17 @@ export function readRecords(bytes: Buffer): JournalReading {
 function decodeLine(line: string): JournalRecord | null {
   const json = line.slice(9);
   if (line[8] !== " " || line.slice(0, 8) !== checksum(json)) return null;
-  const parsed = JournalRecord.safeParse(JSON.parse(json));
+  const parsed = JournalRecord.safeParse(parseJson(json));
   return parsed.success ? parsed.data : null;
+}
+
+function parseJson(json: string): unknown {
+  try {
+    return JSON.parse(json);
+  } catch (error) {
+    if (error instanceof SyntaxError) return null;
+    throw error;
+  }
 }
 
 function checksum(json: string): string {

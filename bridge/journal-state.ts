@@ -68,6 +68,11 @@ export function applyRecord(state: JournalState, record: JournalRecord): void {
     case "closed":
       close(state, record.turn, record.how);
       return;
+    case "open": {
+      const { t: _, ...turn } = record;
+      state.open.set(turn.turn, turn);
+      return;
+    }
     case "acked":
       acknowledge(state, record.seq);
       return;
@@ -138,11 +143,8 @@ function close(state: JournalState, turn: string, how: "ended" | "vetoed"): void
   }
 }
 
-/** The records of a fresh file that says the same. */
+/** The records of a fresh file that says the same. Turns before the events: these tell again how far they came. */
 export function compactRecords(state: JournalState): JournalRecord[] {
-  // An open turn whose acceptance was acknowledged would be lost with its event.
-  if (!canCompact(state))
-    throw new RangeError("a journal with an open, acknowledged turn can't be compacted");
   return [
     {
       t: "journal",
@@ -154,14 +156,25 @@ export function compactRecords(state: JournalState): JournalRecord[] {
     },
     ...[...state.numbers].map(([member, number]) => ({ t: "number" as const, member, number })),
     ...[...state.closed].map(([turn, how]) => ({ t: "closed" as const, turn, how })),
+    ...[...state.open.values()].map((turn) => ({ t: "open" as const, ...turn })),
     ...state.unacked.map((entry) => ({ t: "event" as const, entry })),
   ];
 }
 
-/** Every open turn's acceptance is still among the unacknowledged events. */
-export function canCompact(state: JournalState): boolean {
-  const unackedTurns = new Set(
-    state.unacked.flatMap(({ event }) => (event.type === "turn.accepted" ? [event.turn] : [])),
-  );
-  return [...state.open.keys()].every((turn) => unackedTurns.has(turn));
+/**
+ * What of a damaged journal still holds in the one that follows it: the highest fence, the accepted numbers and the
+ * closed turns. Each of them can only make us refuse more. Everything else is gone: the new journal has another id.
+ */
+export function salvage(state: JournalState, records: readonly JournalRecord[]): void {
+  for (const record of records) {
+    if (record.t === "journal") state.fence = Math.max(state.fence, record.fence);
+    else if (record.t === "open") noteNumber(state, record.member, record.number);
+    else if (record.t === "event") salvageEvent(state, record.entry.event);
+    else if (record.t === "fence" || record.t === "number" || record.t === "closed") applyRecord(state, record);
+  }
+}
+
+function salvageEvent(state: JournalState, event: ControlEvent): void {
+  if (event.type === "turn.accepted") noteNumber(state, event.member, event.number);
+  else if (event.type === "turn.ended" || event.type === "turn.vetoed") noteEvent(state, event);
 }

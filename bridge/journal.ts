@@ -5,15 +5,15 @@
  * It does not decide what is journaled, and it sends nothing.
  */
 import { randomUUID } from "node:crypto";
-import { type FileHandle, mkdir, open, readFile, rename } from "node:fs/promises";
-import { dirname, join } from "node:path";
+import { type FileHandle, mkdir, open, readFile, rename, rm } from "node:fs/promises";
+import { dirname } from "node:path";
 import { HoldfastError } from "../protocol/errors.ts";
-import type { ControlEvent, NumberedEvent } from "../protocol/events.ts";
+import { ControlEvent, type NumberedEvent } from "../protocol/events.ts";
 import { encodeRecord, type JournalRecord, readRecords } from "./journal-record.ts";
-import { applyRecord, canCompact, compactRecords, emptyState, type JournalState } from "./journal-state.ts";
+import { applyRecord, compactRecords, emptyState, type JournalState, salvage } from "./journal-state.ts";
 import type { Log } from "./log.ts";
 
-/** A file beyond this is rewritten with what still matters, when no turn is open. */
+/** A file beyond this, and beyond twice what still mattered last time, is rewritten with what still matters. */
 const COMPACT_BYTES = 4 * 1024 * 1024;
 
 /** Unacknowledged events kept. Beyond: OVERLOADED for new turns, and running ones are ended. */
@@ -21,7 +21,10 @@ export const UNACKED_EVENTS = 100_000;
 
 export interface Journal {
   readonly state: Readonly<JournalState>;
-  /** Numbers and stores an event. Resolves when it is durable. Rejects with STORE_ERROR; then nothing more is taken. */
+  /**
+   * Numbers and stores an event. Resolves when it is durable. Rejects with STORE_ERROR; then nothing more is taken.
+   * Rejects with INTERNAL when the event does not fit its schema: it could be neither read again nor sent.
+   */
   append(event: ControlEvent): Promise<NumberedEvent>;
   /** Stores the controller's acknowledgement; it need not be durable before anything else happens. */
   acknowledge(seq: number): void;
@@ -45,11 +48,14 @@ export async function openJournal(
   const state = await loadState(path, options.log);
   const queue: Waiting[] = [];
   const listeners: Array<(entry: NumberedEvent) => void> = [];
-  // `numbered` runs ahead of `state`: numbers are given at once, the state follows when they are durable.
+  // `numbered` and `seenFence` run ahead of `state`, which follows when they are durable.
   let numbered = state.head;
+  let seenFence = state.fence;
   let failure: HoldfastError | null = null;
   let draining: Promise<void> | null = null;
-  let { file, bytes } = await writeWhole(path, state);
+  let { file, bytes } = await writeBeside(path, state);
+  await replace(path);
+  let compactAtBytes = nextCompaction(bytes);
 
   function enqueue(record: JournalRecord): Promise<void> {
     if (failure !== null) return Promise.reject(failure);
@@ -72,29 +78,51 @@ export async function openJournal(
         await file.datasync();
         bytes += chunk.length;
       } catch (cause) {
-        failure = new HoldfastError("STORE_ERROR", "the bridge's journal can't be written", { cause });
-        for (const waiting of [...group, ...queue.splice(0)]) waiting.reject(failure);
-        return;
+        return fail(cause, group);
       }
       for (const { record, resolve } of group) {
         applyRecord(state, record);
         if (record.t === "event") for (const run of listeners) run(record.entry);
         resolve();
       }
-      if (bytes > COMPACT_BYTES && state.open.size === 0 && queue.length === 0) await compact();
+      if (bytes > compactAtBytes && queue.length === 0) await compact();
     }
   }
 
+  function fail(cause: unknown, group: readonly Waiting[]): void {
+    const error = new HoldfastError("STORE_ERROR", "the bridge's journal can't be written", { cause });
+    failure = error;
+    for (const waiting of [...group, ...queue.splice(0)]) waiting.reject(error);
+  }
+
   async function compact(): Promise<void> {
-    if (!canCompact(state)) return;
     const old = file;
-    ({ file, bytes } = await writeWhole(path, state));
-    await old.close();
+    try {
+      ({ file, bytes } = await writeBeside(path, state));
+    } catch (error) {
+      // The old file is whole and goes on; the next try comes when it has doubled.
+      options.log.warn("the journal could not be rewritten", { error: String(error) });
+      compactAtBytes = nextCompaction(bytes);
+      return;
+    }
+    compactAtBytes = nextCompaction(bytes);
+    try {
+      await replace(path);
+      await old.close();
+    } catch (cause) {
+      // Nobody knows which of the two files the next life will find.
+      fail(cause, []);
+    }
   }
 
   return {
     state,
     async append(event) {
+      const parsed = ControlEvent.safeParse(event);
+      if (!parsed.success) {
+        const where = parsed.error.issues[0]?.path.join(".") ?? "";
+        throw new HoldfastError("INTERNAL", `a ${event.type} event does not fit its schema at "${where}"`);
+      }
       const entry: NumberedEvent = { seq: ++numbered, at: options.nowAt(), event };
       await enqueue({ t: "event", entry });
       return entry;
@@ -107,12 +135,10 @@ export async function openJournal(
       });
     },
     async takeFence(fence) {
-      if (fence < state.fence) {
-        throw new HoldfastError(
-          "FENCED",
-          `fence ${fence} is lower than ${state.fence}, which was seen before`,
-        );
+      if (fence < seenFence) {
+        throw new HoldfastError("FENCED", `fence ${fence} is lower than ${seenFence}, which was seen before`);
       }
+      seenFence = fence;
       if (fence > state.fence) await enqueue({ t: "fence", fence });
     },
     onDurable(run) {
@@ -138,19 +164,33 @@ async function loadState(path: string, log: Log): Promise<JournalState> {
     }
     return beginLife(emptyState(`journal-${randomUUID()}`));
   }
-  const reading = readRecords(bytes);
-  const state = emptyState(`journal-${randomUUID()}`);
-  if (!reading.isDamaged && reading.records[0]?.t === "journal") {
-    for (const record of reading.records) applyRecord(state, record);
-    if (reading.wholeBytes < bytes.length) {
-      log.warn("torn tail of the journal dropped", { bytes: bytes.length - reading.wholeBytes });
+  const { records, wholeBytes, isDamaged } = readRecords(bytes);
+  const state = isDamaged ? null : fold(records);
+  if (state !== null) {
+    if (wholeBytes < bytes.length) {
+      log.warn("torn tail of the journal dropped", { bytes: bytes.length - wholeBytes });
     }
     return beginLife(state);
   }
   const aside = `${path}.damaged-${Date.now()}`;
   await rename(path, aside);
   log.warn("damaged journal set aside; a new one begins", { file: aside });
-  return beginLife(emptyState(`journal-${randomUUID()}`));
+  const next = emptyState(`journal-${randomUUID()}`);
+  salvage(next, records);
+  return beginLife(next);
+}
+
+/** The state of correct records; null when they don't begin with a journal's own, or leave a gap. */
+function fold(records: readonly JournalRecord[]): JournalState | null {
+  if (records[0]?.t !== "journal") return null;
+  const state = emptyState(records[0].journalId);
+  try {
+    for (const record of records) applyRecord(state, record);
+  } catch (error) {
+    if (error instanceof RangeError) return null;
+    throw error;
+  }
+  return state;
 }
 
 function beginLife(state: JournalState): JournalState {
@@ -158,28 +198,33 @@ function beginLife(state: JournalState): JournalState {
   return state;
 }
 
-/** Writes the state as a whole file beside the old one, then replaces it: old or new, never cut. */
-async function writeWhole(path: string, state: JournalState): Promise<{ file: FileHandle; bytes: number }> {
-  if (!canCompact(state)) return appendLife(path, state);
+function nextCompaction(bytes: number): number {
+  return Math.max(COMPACT_BYTES, bytes * 2);
+}
+
+function besidePath(path: string): string {
+  return `${path}.new`;
+}
+
+/** Writes the state as a whole file beside the journal. A file that a crash has left there is replaced. */
+async function writeBeside(path: string, state: JournalState): Promise<{ file: FileHandle; bytes: number }> {
   const chunk = Buffer.from(compactRecords(state).map(encodeRecord).join(""));
-  const temporary = join(dirname(path), `.journal-${randomUUID()}`);
-  const file = await open(temporary, "a", 0o600);
-  await file.appendFile(chunk);
-  await file.sync();
-  await rename(temporary, path);
-  await syncDirectory(dirname(path));
+  await rm(besidePath(path), { force: true });
+  const file = await open(besidePath(path), "ax", 0o600);
+  try {
+    await file.appendFile(chunk);
+    await file.sync();
+  } catch (error) {
+    await file.close();
+    throw error;
+  }
   return { file, bytes: chunk.length };
 }
 
-/** An open turn's acceptance is acknowledged: keep the file, cut its torn tail, and note the new life. */
-async function appendLife(path: string, state: JournalState): Promise<{ file: FileHandle; bytes: number }> {
-  const reading = readRecords(await readFile(path));
-  const file = await open(path, "a", 0o600);
-  await file.truncate(reading.wholeBytes);
-  const chunk = Buffer.from(encodeRecord({ t: "life", epoch: state.epoch }));
-  await file.appendFile(chunk);
-  await file.sync();
-  return { file, bytes: reading.wholeBytes + chunk.length };
+/** Puts the new file in the journal's place: a crash finds the old one or the new one, never half of one. */
+async function replace(path: string): Promise<void> {
+  await rename(besidePath(path), path);
+  await syncDirectory(dirname(path));
 }
 
 async function syncDirectory(path: string): Promise<void> {

@@ -59,13 +59,13 @@ export function createOutbox(source: OutboxSource): Outbox {
         dirty.delete(key);
         continue;
       }
-      const text = source.textOf(out.turn, out.part);
-      do {
+      const text = wholePairs(source.textOf(out.turn, out.part));
+      while (out.needsSnapshot || out.sentChars < text.length) {
         if (sentBytes - consumedBytes >= LIMITS.windowBytes) return;
         const frame = nextFrame(out, text);
         sentBytes += deltaCost(frame);
         frames.push(frame);
-      } while (out.sentChars < text.length);
+      }
       dirty.delete(key);
     }
   }
@@ -144,7 +144,15 @@ export function createOutbox(source: OutboxSource): Outbox {
 /** Where this frame's text ends: never inside a surrogate pair. */
 function cutPoint(text: string, from: number): number {
   const to = Math.min(text.length, from + FRAME_CHARS);
+  return endsInPair(text, to) ? to - 1 : to;
+}
+
+/** Half a pair at the end waits for its other half: alone it would not survive the codec. */
+function wholePairs(text: string): string {
+  return endsInPair(text, text.length) ? text.slice(0, -1) : text;
+}
+
+function endsInPair(text: string, to: number): boolean {
   const last = text.charCodeAt(to - 1);
-  const isHighSurrogate = to < text.length && last >= 0xd800 && last <= 0xdbff;
-  return isHighSurrogate ? to - 1 : to;
+  return last >= 0xd800 && last <= 0xdbff;
 }

@@ -12,7 +12,7 @@ import type { Readable, Writable } from "node:stream";
 import { execa } from "execa";
 import type { Clock } from "../protocol/clock.ts";
 import { HoldfastError } from "../protocol/errors.ts";
-import { type ProcessEntry, reapSlot, signalIfThere } from "./census.ts";
+import { listSlot, type ProcessEntry, reapSlot, signalIfThere } from "./census.ts";
 import { SLOT_VARIABLE, type Slot } from "./slots.ts";
 
 /** Characters of stderr kept for error messages. */
@@ -88,7 +88,8 @@ export async function startProcess(options: StartOptions): Promise<NativeProcess
   });
 
   if (child.pid === undefined) {
-    await exited;
+    // Ended by the same fault. Its own `error` event does not come when the system refused the call outright.
+    await child;
     throw new HoldfastError("CLI_NOT_READY", `the command ${file} can't be started`);
   }
   const { pid } = child;
@@ -101,13 +102,14 @@ export async function startProcess(options: StartOptions): Promise<NativeProcess
     exited,
     hasExited: () => exit !== null,
     async stop(limitMs, graceful) {
+      const known = await listSlot(slot.mark);
       if (exit === null) await endsWithin(clock, limitMs, Promise.race([graceful(), exited]));
       if (exit === null) signalIfThere(-pid, "SIGTERM");
       if (!(await endsWithin(clock, limitMs, exited))) {
         signalIfThere(-pid, "SIGKILL");
         await endsWithin(clock, limitMs, exited);
       }
-      return reapSlot(slot.mark, clock, limitMs);
+      return reapSlot(slot.mark, clock, limitMs, known);
     },
   };
 }

@@ -31,16 +31,27 @@ export interface Slot {
 
 const DIRECTORIES = ["home", "data", "config", "state", "cache"] as const;
 
+/** Slots are made one after the other: two at once would be given the same user. */
+let lastOpening: Promise<unknown> = Promise.resolve();
+
 /**
  * Makes the slot of a member, or finds it as it was, with the user that owns it. The order mkdir, chmod, chown matters:
- * after the chown a root without DAC capabilities can't change or list it any more.
+ * after the chown a root without DAC capabilities can't change or list it any more. The slot's own directory is given
+ * away last: one that still is root's was left half made by a crash.
  */
-export async function openSlot(config: BridgeConfig, member: string): Promise<Slot> {
+export function openSlot(config: BridgeConfig, member: string): Promise<Slot> {
+  const opening = lastOpening.then(() => findOrMake(config, member));
+  lastOpening = opening.catch(() => undefined /* its caller is told */);
+  return opening;
+}
+
+async function findOrMake(config: BridgeConfig, member: string): Promise<Slot> {
   const root = join(config.slotsDirectory, member);
   const owner = await ownerOf(root);
-  const user =
-    config.users === null ? null : { uid: owner ?? (await freeUid(config)), gid: config.users.gid };
-  if (owner === null) await makeSlot(root, user);
+  const { users } = config;
+  const isMade = owner !== null && users !== null && owner >= users.firstUid;
+  const user = users === null ? null : { uid: isMade ? owner : await freeUid(config), gid: users.gid };
+  if (!isMade) await makeSlot(root, user);
   const markValue = `${config.sandboxId}/${member}`;
   return {
     member,
@@ -66,7 +77,7 @@ async function makeSlot(root: string, user: Slot["user"]): Promise<void> {
     await chmod(root, 0o700);
     for (const name of DIRECTORIES) {
       const path = join(root, name);
-      await mkdir(path, { mode: 0o700 });
+      await mkdir(path, { recursive: true, mode: 0o700 });
       if (user !== null) await chown(path, user.uid, user.gid);
     }
     if (user !== null) await chown(root, user.uid, user.gid);

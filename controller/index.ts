@@ -10,6 +10,7 @@ export { DOCKER_DEFAULTS, type DockerOptions, dockerSandboxes } from "./sandboxe
 export { type EngineApi, engineSocket, openEngine } from "./sandboxes/engine-api.ts";
 export { type ProcessOptions, processSandboxes } from "./sandboxes/process.ts";
 export type { PinnedBuild, SandboxDriver, SandboxSpec, SandboxState } from "./sandboxes/sandbox.ts";
+export { type Setup, type SetupOptions, setUp } from "./setup.ts";
 export type { MemberOptions, MemberRow, SandboxKind, SandboxRow, TurnRow } from "./store/records.ts";
 export type { Store } from "./store/store.ts";
 export type { TurnHandle, TurnUpdate } from "./turn-handle.ts";

@@ -193,7 +193,8 @@ export function clip(text: string, chars: number = LIMITS.reasonChars): string {
 
 /** What of an error may cross the wire. Anything that is not ours becomes INTERNAL without its text. */
 export function toWireError(error: unknown): WireError {
-  if (error instanceof HoldfastError) {
+  // A fault of our own may carry a foreign message, with a path or worse: it stays here, with its cause.
+  if (error instanceof HoldfastError && !(error.code === "INTERNAL" && error.cause !== undefined)) {
     return { code: error.code, message: clip(error.message), details: error.details };
   }
   return { code: "INTERNAL", message: ERROR_CATALOGUE.INTERNAL.summary, details: {} };

@@ -19,4 +19,4 @@ export { HELPER_FEATURES, HELPER_PIN, readPin } from "./pin.ts";
 export { checkMove, RECORD_MOVES, RECORD_STATES, type RecordState } from "./record-state.ts";
 export { ContextStatus, concludeTurn, Outcome, Settlement, Timings } from "./settlement.ts";
 export { NEW_TURN, TURN_EVENTS, TURN_STATES, TURN_TABLE, transition } from "./turn-state.ts";
-export { addUsage, Usage } from "./usage.ts";
+export { addUsage, sumUsage, Usage } from "./usage.ts";

@@ -22,17 +22,21 @@ export const NO_USAGE: Usage = {
   cacheWriteTokens: null,
 };
 
-/** Adds two statements of the same source; a counter that one of them lacks is unknown in the sum. */
+/** Adds two statements; a counter that one of them lacks is unknown in the sum (law 11). */
 export function addUsage(a: Usage, b: Usage): Usage {
-  if (a.source === "none") return b;
-  if (b.source === "none") return a;
   const sum = (x: number | null, y: number | null) => (x === null || y === null ? null : x + y);
   return {
-    source: "cli",
+    source: a.source === "none" && b.source === "none" ? "none" : "cli",
     inputTokens: sum(a.inputTokens, b.inputTokens),
     outputTokens: sum(a.outputTokens, b.outputTokens),
     reasoningTokens: sum(a.reasoningTokens, b.reasoningTokens),
     cacheReadTokens: sum(a.cacheReadTokens, b.cacheReadTokens),
     cacheWriteTokens: sum(a.cacheWriteTokens, b.cacheWriteTokens),
   };
+}
+
+/** The sum of all; NO_USAGE when there is nothing to add. */
+export function sumUsage(statements: readonly Usage[]): Usage {
+  const [first, ...rest] = statements;
+  return first === undefined ? NO_USAGE : rest.reduce(addUsage, first);
 }

@@ -145,7 +145,7 @@ export async function buildBundle(options: BundleOptions = {}): Promise<BundleEn
   const bundle = await bundleOf(options);
   const pin = await pinOfBridge({ node: node.path, bridge: bundle.path });
   const modules = await ensureClis({ folder: CLIS_FOLDER, npm: options.npm, report });
-  return {
+  const end: BundleEnd = {
     node: node.path,
     nodeVersion: node.version,
     bridge: bundle.path,
@@ -158,6 +158,9 @@ export async function buildBundle(options: BundleOptions = {}): Promise<BundleEn
     })),
     tookMs: Math.round(performance.now() - startedAt),
   };
+  // What `process` sandboxes are made of, for the controller to read.
+  await replaceFile(join(bundle.folder, "bundle.json"), Buffer.from(`${JSON.stringify(end, null, 2)}\n`));
+  return end;
 }
 
 /** The record of an image of the same inputs, under the wanted name; undefined when there is none. */

@@ -10,6 +10,9 @@ import { HoldfastError } from "../../protocol/errors.ts";
 import { migrate } from "./migrations.ts";
 import { type OwnerLock, takeOwnerLock } from "./owner-lock.ts";
 
+/** The store's file in its folder. */
+export const STORE_FILE = "holdfast.db";
+
 /** The part of the store that knows SQL but no meaning. */
 export interface Database {
   readonly fence: number;
@@ -29,7 +32,7 @@ export interface DatabaseOptions {
 }
 
 export function openDatabase(options: DatabaseOptions): Database {
-  const path = join(options.directory, "holdfast.db");
+  const path = join(options.directory, STORE_FILE);
   let lock: OwnerLock | null = null;
   try {
     if (!options.readOnly) {

@@ -51,7 +51,7 @@ function named(name: string): Map<string, string> {
 
 /** First cells of a table that are in backticks. */
 function cells(text: string): string[] {
-  return [...text.matchAll(/^\| `([^`]+)` \|/gm)].map(([, cell = ""]) => cell);
+  return [...text.matchAll(/^\| `([^`]+)` +\|/gm)].map(([, cell = ""]) => cell);
 }
 
 function fields(schema: { shape: Record<string, unknown> }, ...except: string[]): string[] {
@@ -118,7 +118,7 @@ test("the page has every shared value with exactly its fields", () => {
 });
 
 test("the page has every limit with its value, and no other", () => {
-  const rows = [...chapter("Limits").matchAll(/^\| `(\w+)` \| (\d+) \|/gm)].map(([, name = "", value]) => [
+  const rows = [...chapter("Limits").matchAll(/^\| `(\w+)` +\| (\d+) +\|/gm)].map(([, name = "", value]) => [
     name,
     Number(value),
   ]);

@@ -164,6 +164,9 @@ test("the first cause stays through every later one", () => {
   turn = transition(turn, "native_end").turn;
   turn = transition(turn, "identity_changed").turn;
   expect(turn).toMatchObject({ state: "ended", cause: "time_limit", sawNativeEnd: true });
+  const withCause: TurnMachine = { ...turnIn("running"), cause: "permission_unresolved" };
+  expect(transition(withCause, "stream_lost").turn.cause).toBe("permission_unresolved");
+  expect(transition(withCause, "native_end").turn.cause).toBe("permission_unresolved");
 });
 
 test("facts are taken from the events that carry them, and from no others", () => {

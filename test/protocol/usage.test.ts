@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { addUsage, NO_USAGE, Usage } from "../../protocol/usage.ts";
+import { addUsage, NO_USAGE, sumUsage, Usage } from "../../protocol/usage.ts";
 import { dispensableFields, wrongBounds } from "../support/bounds.ts";
 import { USAGE } from "../support/samples.ts";
 
@@ -41,11 +41,17 @@ test("an explicit zero is known, and is not the same as unknown", () => {
   expect(addUsage({ ...USAGE, inputTokens: 0 }, { ...USAGE, inputTokens: null }).inputTokens).toBeNull();
 });
 
-test("a sum starts from no statement, which adds nothing and knows nothing", () => {
-  expect(addUsage(NO_USAGE, USAGE)).toEqual(USAGE);
-  expect(addUsage(USAGE, NO_USAGE)).toEqual(USAGE);
+test("a turn without a statement makes the sum unknown: it never vanishes from it", () => {
+  const sum = addUsage(USAGE, NO_USAGE);
+  expect(sum.source).toBe("cli");
+  for (const counter of COUNTERS) expect(sum[counter]).toBeNull();
+  expect(sumUsage([USAGE, NO_USAGE, USAGE])).toEqual(sum);
+});
+
+test("a sum of nothing is no statement, and of one it is that one", () => {
+  expect(sumUsage([])).toEqual(NO_USAGE);
+  expect(sumUsage([USAGE])).toEqual(USAGE);
   expect(addUsage(NO_USAGE, NO_USAGE)).toEqual(NO_USAGE);
-  for (const counter of COUNTERS) expect(NO_USAGE[counter]).toBeNull();
 });
 
 test("a usage is accepted as it is, and refused beyond each of its bounds", () => {

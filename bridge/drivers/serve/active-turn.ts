@@ -2,7 +2,7 @@
  * The active turn of a resident: feeds the pure view, keeps its timer, its permissions and the sessions under it, and
  * hands on observations. Ends with `close`, after which nothing of it is reported or answered any more.
  */
-import { clip } from "../../../protocol/errors.ts";
+import { asHoldfastError, clip } from "../../../protocol/errors.ts";
 import type { Evidence } from "../../../protocol/evidence.ts";
 import type { LaunchRequest, Observation } from "../driver.ts";
 import type { ServeApi } from "./api.ts";
@@ -42,6 +42,8 @@ export function openActiveTurn(options: ActiveTurnOptions): ActiveTurn {
   const view = createTurnView(session, options.ownMessage, options.earlierMessages);
   const messages = new Set<string>([options.ownMessage]);
   const adopted = new Set<string>();
+  /** Questions that were seen, by session and request. */
+  const questions = new Set<string>();
   let cancelOverdue: (() => void) | null = null;
   let isClosed = false;
 
@@ -56,6 +58,7 @@ export function openActiveTurn(options: ActiveTurnOptions): ActiveTurn {
     policy: request.launch.permissions.policy,
     limitMs: limits.permissionMs,
     isOurs: isOursByAncestry,
+    isAtWork: view.isAtWork,
     onObservation: report,
     onUnresolved: (detail) =>
       report({
@@ -69,15 +72,25 @@ export function openActiveTurn(options: ActiveTurnOptions): ActiveTurn {
   /** Known from the stream, or found by walking up the parents: the stream may be behind the request. */
   async function isOursByAncestry(asking: string): Promise<boolean> {
     for (let tries = 1; tries <= ANCESTRY_TRIES; tries += 1) {
-      let at: string | null = asking;
-      for (let depth = 0; at !== null && depth < ANCESTRY_DEPTH; depth += 1) {
-        if (view.isOurs(at) || adopted.has(at)) {
+      try {
+        if (await hasOurParent(asking)) {
           adopted.add(asking);
           return true;
         }
-        at = (await api.session(at))?.parentID ?? null;
+      } catch (error) {
+        // Whose it is could not be asked: it may be ours, and must not be left without an answer.
+        if (tries === ANCESTRY_TRIES) throw error;
       }
       await new Promise<void>((resolve) => clock.after(ANCESTRY_WAIT_MS, resolve));
+    }
+    return false;
+  }
+
+  async function hasOurParent(asking: string): Promise<boolean> {
+    let at: string | null = asking;
+    for (let depth = 0; at !== null && depth < ANCESTRY_DEPTH; depth += 1) {
+      if (view.isOurs(at) || adopted.has(at)) return true;
+      at = (await api.session(at))?.parentID ?? null;
     }
     return false;
   }
@@ -87,13 +100,25 @@ export function openActiveTurn(options: ActiveTurnOptions): ActiveTurn {
       cancelOverdue = null;
       const error = view.lastError();
       // Children that are still at work are no overdue end: the turn is simply not over.
-      if (view.busyDescendants().length > 0 && error === null) return;
+      if (view.busyDescendants().length > 0 && error === null) return void askForDescendants();
       report({
         kind: "end_overdue",
         error,
         evidence: evidence("end_overdue", "stream", error?.name ?? "idle, not final"),
       });
     });
+  }
+
+  /** A child that was created and never ran sends no idle: the server's own list says who is at work. */
+  async function askForDescendants(): Promise<void> {
+    try {
+      const busy = new Set(await api.busySessions(options.directory));
+      const idle = view.busyDescendants().filter((id) => !busy.has(id));
+      if (!isClosed) for (const change of view.quiet(idle)) onChange(change);
+    } catch (error) {
+      request.log.warn("the children's state could not be asked", { error: asHoldfastError(error).message });
+    }
+    if (!isClosed && view.busyDescendants().length > 0) expectEnd();
   }
 
   function forgetEnd(): void {
@@ -139,14 +164,14 @@ export function openActiveTurn(options: ActiveTurnOptions): ActiveTurn {
         messages.add(event.properties.info.id);
       }
       if (event.type === "permission.asked") {
-        const { id, sessionID, permission, patterns } = event.properties;
-        return desk.asked({ id, session: sessionID, permission, patterns });
+        const { id, sessionID, permission, patterns, tool } = event.properties;
+        return desk.asked({ id, session: sessionID, permission, patterns, call: tool?.callID ?? null });
       }
       if (event.type === "permission.replied") {
         return desk.replied(event.properties.sessionID, event.properties.requestID);
       }
-      if (event.type === "question.asked" && view.isOurs(event.properties.sessionID)) {
-        return rejectQuestion(event.properties.id);
+      if (event.type === "question.asked") {
+        return void refuseQuestion(event.properties.sessionID, event.properties.id);
       }
       for (const change of view.take(event)) onChange(change);
     },
@@ -162,27 +187,24 @@ export function openActiveTurn(options: ActiveTurnOptions): ActiveTurn {
   };
 
   /** Questions have no way to a user yet: refused loudly, by the native's own call, so that the turn does not hang. */
-  function rejectQuestion(question: string): void {
-    api.rejectQuestion(question).then(
-      (answer) => {
-        if (answer.status < 300) return;
-        const detail = `a question could not be rejected: status ${answer.status}`;
-        report({
-          kind: "permission_unresolved",
-          code: "QUESTION_UNSUPPORTED",
-          detail,
-          evidence: evidence("question", "http", detail),
-        });
-      },
-      (error: unknown) => {
-        const detail = `a question could not be rejected: ${error instanceof Error ? error.message : String(error)}`;
-        report({
-          kind: "permission_unresolved",
-          code: "QUESTION_UNSUPPORTED",
-          detail,
-          evidence: evidence("question", "http", clip(detail)),
-        });
-      },
-    );
+  async function refuseQuestion(asking: string, question: string): Promise<void> {
+    const key = `${asking} ${question}`;
+    if (questions.has(key)) return;
+    questions.add(key);
+    let detail: string;
+    try {
+      if (!(await isOursByAncestry(asking)) || isClosed) return;
+      const answer = await api.rejectQuestion(question);
+      if (answer.status < 300) return;
+      detail = `a question could not be rejected: status ${answer.status}`;
+    } catch (error) {
+      detail = clip(`a question could not be rejected: ${asHoldfastError(error).message}`);
+    }
+    report({
+      kind: "permission_unresolved",
+      code: "QUESTION_UNSUPPORTED",
+      detail,
+      evidence: evidence("question", "http", detail),
+    });
   }
 }

@@ -28,7 +28,7 @@ export interface ServeApi {
   /** Publishes a toast that comes back on the directory's event stream. */
   publishCanary(directory: string, nonce: string, limitMs: number): Promise<void>;
   replyPermission(request: string, reply: "once" | "reject", limitMs: number): Promise<Answer>;
-  pendingPermissions(directory: string): Promise<Array<{ id: string; sessionID: string }>>;
+  pendingPermissions(directory: string, limitMs: number): Promise<Array<{ id: string; sessionID: string }>>;
   rejectQuestion(request: string): Promise<Answer>;
 }
 
@@ -57,10 +57,17 @@ export function serveApi(server: LoopbackServer, requestMs: number): ServeApi {
       return answer.status === 404 ? null : read("GET /session/:id/message", answer, z.array(StoredMessage));
     },
     prompt: (session, { messageId, partId, text, model }) =>
-      post(`/session/${id(session)}/prompt_async`, {
-        messageID: messageId,
-        model: { providerID: PROVIDER, modelID: model },
-        parts: [{ type: "text", id: partId, text }],
+      server.ask({
+        method: "POST",
+        path: `/session/${id(session)}/prompt_async`,
+        body: {
+          messageID: messageId,
+          model: { providerID: PROVIDER, modelID: model },
+          parts: [{ type: "text", id: partId, text }],
+        },
+        limitMs: requestMs,
+        // A kept socket may be closed by the server in the moment we use it; the prompt's fate would be unclear.
+        ownSocket: true,
       }),
     async abort(session, limitMs) {
       accept("POST /session/:id/abort", await post(`/session/${id(session)}/abort`, {}, limitMs));
@@ -80,8 +87,8 @@ export function serveApi(server: LoopbackServer, requestMs: number): ServeApi {
     },
     replyPermission: (request, reply, limitMs) =>
       post(`/permission/${id(request)}/reply`, { reply }, limitMs),
-    async pendingPermissions(directory) {
-      const answer = await get(`/permission?${at(directory)}`);
+    async pendingPermissions(directory, limitMs) {
+      const answer = await server.ask({ method: "GET", path: `/permission?${at(directory)}`, limitMs });
       return read(
         "GET /permission",
         answer,

@@ -29,7 +29,12 @@ export interface LoopbackServer {
   close(): void;
 }
 
-export function loopbackServer(port: number, userName: string, password: string): LoopbackServer {
+export function loopbackServer(
+  port: number,
+  userName: string,
+  password: string,
+  answerBytes: number = ANSWER_BYTES,
+): LoopbackServer {
   const agent = new Agent({ keepAlive: true, maxSockets: 16 });
   const authorization = `Basic ${Buffer.from(`${userName}:${password}`).toString("base64")}`;
 
@@ -62,7 +67,7 @@ export function loopbackServer(port: number, userName: string, password: string)
         };
         call.once("error", fail);
         call.once("response", (response) => {
-          readAnswer(response).then((answer) => {
+          readAnswer(response, answerBytes).then((answer) => {
             clearTimeout(timer);
             resolve(answer);
           }, fail);
@@ -83,14 +88,13 @@ export function loopbackServer(port: number, userName: string, password: string)
   };
 }
 
-async function readAnswer(response: IncomingMessage): Promise<Answer> {
+async function readAnswer(response: IncomingMessage, limitBytes: number): Promise<Answer> {
   const status = response.statusCode ?? 0;
   const chunks: Buffer[] = [];
   let bytes = 0;
   for await (const chunk of response as AsyncIterable<Buffer>) {
     bytes += chunk.length;
-    if (bytes > ANSWER_BYTES)
-      throw new HoldfastError("OUTPUT_LIMIT", `an answer exceeds ${ANSWER_BYTES} bytes`);
+    if (bytes > limitBytes) throw new HoldfastError("OUTPUT_LIMIT", `an answer exceeds ${limitBytes} bytes`);
     chunks.push(chunk);
   }
   if (bytes === 0) return { status, json: null };

@@ -103,7 +103,9 @@ export function openSubscription(options: SubscriptionOptions): Promise<Subscrip
     };
     request.once("response", onResponse);
     // `once` would leave a second error, after the destroy, without a listener.
-    request.on("error", (error) => end(`the stream can't be opened: ${error.message}`));
+    request.on("error", (error) =>
+      end(`the stream ${state === "live" ? "was cut" : "can't be opened"}: ${error.message}`),
+    );
     request.end();
   });
 }

@@ -7,7 +7,7 @@
  */
 import type { TailReference } from "../../../protocol/locator.ts";
 import type { NativeStatus } from "../../../protocol/settlement.ts";
-import { addUsage, NO_USAGE, type Usage } from "../../../protocol/usage.ts";
+import { NO_USAGE, sumUsage, type Usage } from "../../../protocol/usage.ts";
 import type { NativeError } from "../driver.ts";
 import type { NativeEvent, NativeMessage, NativePart } from "./native-event.ts";
 import { createTextBook, type TextChange } from "./text-book.ts";
@@ -198,8 +198,6 @@ export function createTurnView(
     hasEnded = true;
     const lastAssistant = [...answers.values()].at(-1) ?? null;
     const error = lastAssistant?.error === undefined ? null : nativeError(lastAssistant.error);
-    let usage: Usage = NO_USAGE;
-    for (const message of answers.values()) usage = addUsage(usage, messageUsage(message));
     return {
       kind: "native_end",
       status: statusOf(lastAssistant, error ?? sessionError),
@@ -208,7 +206,7 @@ export function createTurnView(
         lastAssistant === null
           ? { role: "user", id: ownMessage }
           : { role: "assistant", id: lastAssistant.id },
-      usage,
+      usage: sumUsage([...answers.values()].map(messageUsage)),
     };
   }
 

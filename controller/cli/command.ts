@@ -1,0 +1,75 @@
+/** What a command of the command line is, and how its words are read. */
+import { type ParseArgsConfig, parseArgs } from "node:util";
+import { HoldfastError } from "../../protocol/errors.ts";
+import type { Environment } from "./environment.ts";
+import type { Output } from "./output.ts";
+
+type Options = NonNullable<ParseArgsConfig["options"]>;
+export type Values = Readonly<Record<string, string | boolean | undefined>>;
+
+export interface Command {
+  /** As typed, e.g. `sandbox ls`. */
+  readonly name: string;
+  readonly summary: string;
+  /** Everything behind the name, for `--help`. */
+  readonly usage: string;
+  readonly options: Options;
+  /** Words that are no options. */
+  readonly words: { min: number; max: number };
+  /** Returns the exit code. */
+  run(call: {
+    words: readonly string[];
+    values: Values;
+    environment: Environment;
+    output: Output;
+  }): Promise<number>;
+}
+
+/** Understood by every command. */
+export const COMMON_OPTIONS = {
+  help: { type: "boolean", short: "h" },
+  json: { type: "boolean" },
+  store: { type: "string" },
+} as const satisfies Options;
+
+/** Options for the way to a model. */
+export const MODEL_OPTIONS = {
+  "base-url": { type: "string" },
+  model: { type: "string" },
+  "key-file": { type: "string" },
+} as const satisfies Options;
+
+export const MODEL_USAGE = "[--base-url URL --model NAME [--key-file FILE]]";
+
+/** Throws USAGE that names the command. */
+export function readWords(command: Command, argv: readonly string[]): { words: string[]; values: Values } {
+  try {
+    const { values, positionals } = parseArgs({
+      args: [...argv],
+      options: { ...COMMON_OPTIONS, ...command.options },
+      allowPositionals: true,
+      strict: true,
+    });
+    if (
+      values.help !== true &&
+      (positionals.length < command.words.min || positionals.length > command.words.max)
+    ) {
+      throw new TypeError(`it takes ${describeWords(command.words)}`);
+    }
+    return { words: positionals, values: values as Values };
+  } catch (cause) {
+    const why = cause instanceof Error ? cause.message : String(cause);
+    throw new HoldfastError("USAGE", `holdfast ${command.name}: ${why}`, { cause });
+  }
+}
+
+function describeWords({ min, max }: { min: number; max: number }): string {
+  if (max === 0) return "no further words";
+  return min === max ? `${min} word(s)` : `${min} to ${max} words`;
+}
+
+/** An option that was given as text, or undefined. */
+export function text(values: Values, name: string): string | undefined {
+  const value = values[name];
+  return typeof value === "string" ? value : undefined;
+}

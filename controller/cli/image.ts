@@ -1,0 +1,41 @@
+/** `holdfast image build`: runs the image's own build program, whose progress and result pass through. */
+import { spawn } from "node:child_process";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { HoldfastError } from "../../protocol/errors.ts";
+import type { Command } from "./command.ts";
+import type { Environment } from "./environment.ts";
+
+export const imageBuild: Command = {
+  name: "image build",
+  summary: "Builds the sandbox image, or finds that it is up to date.",
+  usage: "[--base IMAGE] [--tag NAME] [--json]",
+  options: { base: { type: "string" }, tag: { type: "string" } },
+  words: { min: 0, max: 0 },
+  run: ({ values, environment }) => {
+    const args: string[] = [];
+    for (const name of ["base", "tag"]) {
+      const value = values[name];
+      if (typeof value === "string") args.push(`--${name}`, value);
+    }
+    if (values.json === true) args.push("--json");
+    return runBuild(environment, args);
+  },
+};
+
+/** Runs the build program to its end; returns its exit code. */
+export function runBuild(environment: Environment, args: readonly string[]): Promise<number> {
+  const program = join(environment.root, "sandbox-image", "build.ts");
+  if (!existsSync(program))
+    throw new HoldfastError("IMAGE_MISSING", "the image's build is not part of this package");
+  return new Promise((resolve, reject) => {
+    const child = spawn(environment.node, [program, ...args], {
+      stdio: "inherit",
+      env: environment.variables,
+    });
+    child.once("error", (cause) =>
+      reject(new HoldfastError("IMAGE_MISSING", "the build can't be started", { cause })),
+    );
+    child.once("exit", (code) => resolve(code ?? 1));
+  });
+}

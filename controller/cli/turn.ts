@@ -1,0 +1,51 @@
+/** `holdfast turn show`. */
+import { HoldfastError } from "../../protocol/errors.ts";
+import type { Settlement } from "../../protocol/settlement.ts";
+import type { Command } from "./command.ts";
+import { type Output, printable, seconds, table } from "./output.ts";
+import { readStore } from "./sandbox.ts";
+
+export const turnShow: Command = {
+  name: "turn show",
+  summary: "Shows what is known of a turn: states, evidence, permissions, settlement.",
+  usage: "ID [--json]",
+  options: {},
+  words: { min: 1, max: 1 },
+  async run({ words: [id = ""], environment, output }) {
+    const found = readStore(environment, (store) => ({ turn: store.turn(id), events: store.eventsOf(id) }));
+    const { turn = null, events = [] } = found ?? {};
+    if (turn === null) throw new HoldfastError("TURN_UNKNOWN", `no turn ${id}`);
+    if (output.isJson) {
+      output.json({ turn, events });
+      return 0;
+    }
+    output.line(`turn ${turn.id}, number ${turn.number} of ${turn.member}: ${turn.state}`);
+    output.line(
+      `submitted ${iso(turn.submitted_at)}, ${turn.text_bytes} bytes, SHA-256 ${turn.text_sha256.slice(0, 16)}…`,
+    );
+    for (const { at, event } of events) output.line(`  ${iso(at)}  ${event.type}`);
+    if (turn.settlement !== null) showSettlement(turn.settlement, output);
+    return 0;
+  },
+};
+
+function showSettlement(settlement: Settlement, output: Output): void {
+  const { outcome, settled, context, contextReason, session, error, timings } = settlement;
+  output.line(`\noutcome ${output.bold(outcome)}, ${settled ? "settled natively" : "not settled"}`);
+  output.line(`context ${context ?? "-"}${contextReason === "" ? "" : ` (${contextReason})`}`);
+  if (session !== null) output.line(`native id ${session.nativeId}, last message ${session.tail?.id ?? "-"}`);
+  if (error !== null) output.line(`error ${error.code}: ${printable(error.message)}`);
+  if (timings.totalMs !== null) output.line(`took ${seconds(timings.totalMs)}`);
+  const rows = settlement.evidence.map((piece) => [
+    iso(piece.at),
+    piece.source,
+    piece.what,
+    `${piece.processGeneration ?? "-"}/${piece.subscription ?? "-"}/${piece.sequence ?? "-"}`,
+    printable(piece.detail),
+  ]);
+  output.line(`\n${table(["AT", "SOURCE", "EVIDENCE", "PROCESS/SUBSCRIPTION/EVENT", "DETAIL"], rows)}`);
+}
+
+function iso(at: number): string {
+  return new Date(at).toISOString();
+}

@@ -1,0 +1,76 @@
+/** Provider trouble: a failure settles, a retry is told, and the conversation stays. */
+import { expect, test } from "vitest";
+import { follow, play, userTexts } from "../../support/turns.ts";
+import { type DriverSubject, settled, type Stage } from "./subject.ts";
+
+export function providerTests(stage: () => Stage, subject: DriverSubject): void {
+  test("law 6, C6: a provider's 400 fails the turn, settled; the process stays, and the history is kept", async () => {
+    const { t, steady } = stage();
+    const member = await settled(stage(), steady());
+    const { settled_turns } = t.host.member(member);
+    t.model.script("Fail with 400", [{ kind: "status", status: 400, body: { error: { message: "no such thing" } } }]);
+    const { settlement } = await play(t, member, "Fail with 400.");
+    expect(settlement).toMatchObject({
+      outcome: "failed",
+      settled: true,
+      context: "LIVE",
+      keepsProcess: true,
+      error: { code: "NATIVE_FAILED" },
+    });
+    expect(settlement.error?.message).not.toContain("127.0.0.1");
+    expect(t.host.member(member)).toMatchObject({
+      settled_turns: settled_turns + 1,
+      locator: { settledTurns: settled_turns + 1, nativeId: settlement.session?.nativeId },
+    });
+    expect(t.model.mainRequests()).toHaveLength(1);
+    t.model.reset();
+    const next = await play(t, member, "After the failure.");
+    expect(next.settlement).toMatchObject({ outcome: "completed", context: "LIVE" });
+    expect(next.settlement.processGeneration).toBe(settlement.processGeneration);
+    const sent = userTexts(t.model.mainRequests()[0]);
+    expect(sent.slice(-2)).toEqual(["Fail with 400.", "After the failure."]);
+    expect(sent).toContain("Say something before the test begins.");
+  });
+
+  test("C4: a 429 with retry-after is waited for, told as waiting, and the turn completes with the text once", async () => {
+    const { t, steady } = stage();
+    const failFirst = { times: 1, status: 429, headers: { "retry-after": "1" } };
+    t.model.script("Too many", [{ kind: "reply", text: "At last.", failFirst }]);
+    const turn = await play(t, steady(), "Too many requests?");
+    expect(turn.settlement).toMatchObject({ outcome: "completed", settled: true, parts: ["At last."] });
+    expect(turn.seen()).toBe("At last.");
+    expect(turn.all("turn.waiting").length).toBeGreaterThanOrEqual(1);
+    expect(turn.all("turn.waiting")[0]).toMatchObject({ attempt: 1, nextAt: expect.any(Number) });
+    const sent = t.model.mainRequests().map((request) => userTexts(request).at(-1));
+    expect(sent).toEqual(["Too many requests?", "Too many requests?"]);
+  });
+
+  test("law 10: an answer that was cut and made again is told once, the cut attempt withdrawn", async () => {
+    const { t, steady } = stage();
+    t.model.script("Cut the line", [{ kind: "cut", text: "Half of the ans" }]);
+    const turn = follow(t.host.submit(steady(), "Cut the line."));
+    await t.model.waitForRequest(({ ending }) => ending === "cut", 30_000);
+    t.model.reset();
+    t.model.script("Cut the line", ["The whole answer."]);
+    const settlement = await turn.end();
+    expect(settlement).toMatchObject({ outcome: "completed", settled: true, parts: ["The whole answer."] });
+    expect(turn.seen()).toBe("The whole answer.");
+  });
+
+  test("law 8 and facts 4: an overflow is compacted by the CLI, the turn settles with the answer alone, and is resumed after", async () => {
+    const { t, fresh } = stage();
+    const member = await settled(stage(), fresh());
+    t.model.script("Too long", [{ kind: "contextOverflow" }], { times: 1 });
+    t.model.script("<conversation>", ["SUMMARY of it."], { purpose: "summary" });
+    t.model.setDefault(["After the compaction."]);
+    const turn = await play(t, member, "Too long a message.");
+    expect(turn.settlement).toMatchObject({ outcome: "completed", settled: true, error: null });
+    expect(turn.settlement.parts).toEqual(["After the compaction."]);
+    expect(t.model.requests().filter(({ purpose }) => purpose === "summary")).toHaveLength(1);
+    expect(turn.settlement.session?.tail?.role).toBe("assistant");
+    t.model.reset();
+    await t.host.stopSandbox(stage().sandbox);
+    const next = await play(t, member, "Do you follow?");
+    expect(next.settlement).toMatchObject({ outcome: "completed", context: "RESTORED" });
+  });
+}

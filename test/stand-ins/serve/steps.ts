@@ -1,0 +1,174 @@
+// Plays the steps of a turn, in the order in which the captures have them.
+import { spawn } from "node:child_process";
+import { createAsk, type Held } from "./asks.ts";
+import { assistant, createRun, failRun, finishMessage, openMessage, type Run, Stopped, startStep } from "./run.ts";
+import type { Step } from "./script.ts";
+import type { World } from "./world.ts";
+
+/** Plays a whole busy period. Ends with the session idle, save where a step says otherwise. */
+export async function playTurn(world: World, run: Run, steps: Step[], held: Held): Promise<void> {
+  world.setStatus(run.session, { type: "busy" });
+  try {
+    let isLast = false;
+    for (const step of steps) {
+      if (isLast) break;
+      const result = await run.wait(playStep(world, run, step, held));
+      if (result === "over") return;
+      isLast = result === "rejected";
+      if (result === "loop") world.setStatus(run.session, { type: "busy" });
+    }
+    // A turn that has said nothing at the end of its steps stays open, as one whose model is silent does.
+    if (run.message !== null) await run.wait(new Promise<never>(() => undefined));
+    world.idle(run.session);
+  } catch (error) {
+    if (!(error instanceof Stopped)) throw error;
+  }
+}
+
+/** `loop`: the model would be called again. `rejected`: the turn ends here. `same`: within the same message. */
+type Result = "loop" | "rejected" | "same" | "over";
+
+async function playStep(world: World, run: Run, step: Step, held: Held): Promise<Result> {
+  const { session } = run;
+  if ("emit" in step) {
+    world.bus.emit(world.sessions.get(session)?.directory ?? "", step.emit);
+    return "same";
+  }
+  if ("stream" in step) {
+    world.bus.fault(world.sessions.get(session)?.directory ?? "", step.stream);
+    return "same";
+  }
+  openMessage(world, run);
+  if ("hold" in step) {
+    await run.wait(held.wait());
+    return "same";
+  }
+  if ("fail" in step) {
+    failRun(world, run, { name: step.fail, data: { message: step.message, isRetryable: false } });
+    return "over";
+  }
+  if ("retry" in step) return playRetry(world, run, step);
+  if ("cut" in step) {
+    playText(world, run, step.cut, 1, false);
+    return playRetry(world, run, { retry: "Connection reset by server", inMs: 5, goesOn: true });
+  }
+  if ("overflow" in step) return playOverflow(world, run);
+  if ("text" in step) {
+    playText(world, run, step.text, step.pieces ?? 4, true);
+    finishMessage(world, run, "stop");
+    return "loop";
+  }
+  if ("reasoning" in step) {
+    playText(world, run, step.reasoning, 2, true, "reasoning");
+    return "same";
+  }
+  if ("task" in step) return playTask(world, run, step, held);
+  return createAsk(world, run, step, leaveChild);
+}
+
+function playText(world: World, run: Run, text: string, pieces: number, isWhole: boolean, type = "text"): void {
+  const message = startStep(world, run);
+  const id = world.newId("prt");
+  const time = { start: Date.now() };
+  world.part(run.session, message, { id, type, text: "", time });
+  const size = Math.max(1, Math.ceil(text.length / pieces));
+  for (let at = 0; at < text.length; at += size) {
+    const delta = text.slice(at, at + size);
+    world.emit(run.session, "message.part.delta", { messageID: message, partID: id, field: "text", delta });
+  }
+  const final = { id, type, text, time: { ...time, end: Date.now() } };
+  if (isWhole) world.part(run.session, message, final);
+}
+
+async function playRetry(world: World, run: Run, step: { retry: string; inMs: number; goesOn?: boolean }): Promise<Result> {
+  run.isRetrying = true;
+  world.setStatus(run.session, {
+    type: "retry",
+    attempt: 1,
+    message: step.retry,
+    next: Date.now() + step.inMs,
+  });
+  await run.wait(
+    new Promise<void>((resolve) => {
+      if (step.goesOn !== false) setTimeout(resolve, step.inMs);
+    }),
+  );
+  run.isRetrying = false;
+  run.hasStepStart = false;
+  world.setStatus(run.session, { type: "busy" });
+  return "same";
+}
+
+/** The provider says the context is full: the CLI compacts by itself and goes on with a message of its own. */
+async function playOverflow(world: World, run: Run): Promise<Result> {
+  const { session } = run;
+  world.emit(session, "session.error", { error: { name: "ContextOverflowError", data: { message: "too long" } } });
+  world.message(session, assistant(run, { time: { completed: Date.now() } }));
+  run.message = null;
+  const compaction = world.newId("msg");
+  world.message(session, { id: compaction, role: "user", time: { created: Date.now() } });
+  world.part(session, compaction, { id: world.newId("prt"), type: "compaction", auto: true, overflow: true });
+  world.setStatus(session, { type: "busy" });
+  const summing: Run = { ...run, user: compaction };
+  openMessage(world, summing, { summary: true, mode: "compaction" });
+  playText(world, summing, "## Goal\nthe summary", 1, true);
+  finishMessage(world, summing, "stop", { summary: true });
+  const onward = world.newId("msg");
+  world.message(session, { id: onward, role: "user", time: { created: Date.now() } });
+  const time = { start: Date.now(), end: Date.now() };
+  world.part(session, onward, { id: world.newId("prt"), type: "text", synthetic: true, text: "go on", time });
+  world.emit(session, "session.compacted", {});
+  return "loop";
+}
+
+async function playTask(
+  world: World,
+  run: Run,
+  step: Extract<Step, { task: Step[] }>,
+  held: Held,
+): Promise<Result> {
+  const message = startStep(world, run);
+  const tool = { id: world.newId("prt"), type: "tool", tool: "task", callID: world.newId("call") };
+  const directory = world.sessions.get(run.session)?.directory ?? "";
+  world.part(run.session, message, { ...tool, state: { status: "pending", input: {} } });
+  const child = world.create(directory, run.session);
+  if (step.lookups !== undefined) world.hidden.set(child.id, step.lookups);
+  if (step.unseen !== true) {
+    world.emit(child.id, "session.created", { info: { id: child.id, parentID: run.session, directory } });
+  }
+  const metadata = { parentSessionId: run.session, sessionId: child.id };
+  world.part(run.session, message, { ...tool, state: { status: "running", input: {}, metadata } });
+  const failed = { ...tool, state: { status: "error", error: "child" } };
+  run.openParts.push(failed);
+  if (step.idle === true) {
+    run.openParts.pop();
+    world.part(run.session, message, failed);
+    finishMessage(world, run, "tool-calls");
+    return "loop";
+  }
+  const user = addUser(world, child.id, world.newId("msg"), [{ id: world.newId("prt"), type: "text", text: "the task" }]);
+  const childRun = createRun(child.id, user);
+  run.child = childRun;
+  await run.wait(playTurn(world, childRun, step.task, held));
+  run.child = null;
+  run.openParts.pop();
+  world.part(run.session, message, { ...tool, state: { status: "completed", output: "child done", title: "task" } });
+  finishMessage(world, run, "tool-calls");
+  return "loop";
+}
+
+export function addUser(
+  world: World,
+  session: string,
+  id: string,
+  parts: Array<Record<string, unknown> & { id: string; type: string }>,
+): string {
+  world.message(session, { id, role: "user", agent: "build", time: { created: Date.now() } });
+  for (const part of parts) world.part(session, id, part);
+  return id;
+}
+
+/** A shell child in a session of its own, as OpenCode's are: no signal to the server's group reaches it. */
+function leaveChild(): void {
+  spawn(process.execPath, ["-e", "setInterval(() => {}, 1000)"], { detached: true, stdio: "ignore" }).unref();
+}

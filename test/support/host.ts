@@ -1,0 +1,127 @@
+/** A host for tests: its own store in a temporary folder, the loopback model, everything ended and removed afterwards. */
+import { mkdtemp, rm } from "node:fs/promises";
+import { fileURLToPath } from "node:url";
+import { onTestFinished } from "vitest";
+import { type Host, openHost } from "../../controller/host.ts";
+import { engineSocket } from "../../controller/sandboxes/engine-api.ts";
+import type { SandboxDriver } from "../../controller/sandboxes/sandbox.ts";
+import { type Setup, setUp } from "../../controller/setup.ts";
+import type { MemberOptions, SandboxKind } from "../../controller/store/records.ts";
+import type { DriverLimits } from "../../protocol/bridge-config.ts";
+import type { Settlement } from "../../protocol/settlement.ts";
+import { testLabel } from "../../scripts/leftovers.ts";
+import { type ModelServer, startModelServer } from "./model/server.ts";
+
+const DIST = fileURLToPath(new URL("../../dist", import.meta.url));
+export const MODEL_KEY = "loopback-model-key";
+
+export interface TestHost {
+  host: Host;
+  setup: Setup;
+  model: ModelServer;
+  directory: string;
+  warnings: string[];
+  /** Closes this host and opens another one over the same store, as a restarted controller would. */
+  reopen(): Promise<Host>;
+}
+
+export interface TestHostOptions {
+  limits?: Partial<DriverLimits>;
+  commands?: Record<string, readonly string[]>;
+  environment?: Record<string, string>;
+  /** Folder of the image's record and the bundle. Default `dist`. */
+  distDirectory?: string;
+  /** Puts something around the drivers of the sandboxes: to count, to tamper, to die. */
+  around?: (drivers: SandboxDriver[]) => SandboxDriver[];
+  /** Where the end is registered. Default: the running test; a file that shares one host gives `afterAll`. */
+  atEnd?: (end: () => Promise<void>, limitMs: number) => void;
+}
+
+export const MEMBER: MemberOptions = {
+  model: { name: "m1", protocol: "chat-completions", contextTokens: 100_000, outputTokens: 8000 },
+  permissions: { policy: "allow", askedTools: [] },
+};
+
+export async function startTestHost(given: TestHostOptions = {}): Promise<TestHost> {
+  const { around = (drivers) => drivers, atEnd = onTestFinished, distDirectory = DIST, ...options } = given;
+  // Short on purpose: a Unix socket's path has 107 bytes.
+  const directory = await mkdtemp("/tmp/hf-");
+  const model = await startModelServer({ recall: true, expectedKey: MODEL_KEY });
+  const run = process.env.HOLDFAST_TEST_RUN ?? "none";
+  const setup = setUp({
+    distDirectory,
+    engineSocketPath: engineSocket(process.env.DOCKER_HOST),
+    path: process.env.PATH ?? "/usr/bin:/bin",
+    labels: { [testLabel]: run },
+    ...options,
+    // The marks with which a stray process of a test is found.
+    environment: { HOLDFAST_TEST_RUN: run, ...options.environment },
+  });
+  const warnings: string[] = [];
+  const drivers = around(setup.drivers);
+  const open = () =>
+    openHost({
+      directory,
+      drivers,
+      model: { baseUrl: model.url, key: MODEL_KEY },
+      onWarning: (what, detail) => warnings.push(`${what}: ${detail}`),
+    });
+  const opened: TestHost = {
+    host: await open(),
+    setup,
+    model,
+    directory,
+    warnings,
+    async reopen() {
+      await opened.host.close();
+      opened.host = await open();
+      return opened.host;
+    },
+  };
+  atEnd(async () => {
+    for (const { id } of opened.host.sandboxes()) await opened.host.removeSandbox(id);
+    await opened.host.close();
+    setup.close();
+    await model.close();
+    await rm(directory, { recursive: true, force: true });
+  }, 60_000);
+  return opened;
+}
+
+/** The end of what the bridge of each sandbox printed, for a test that failed. */
+export async function logTails({ host, setup }: TestHost): Promise<string> {
+  const tails = host.sandboxes().map(async ({ id, kind, generation, directory, container }) => {
+    const driver = setup.drivers.find((each) => each.kind === kind);
+    if (driver === undefined || container === null) return `── ${id}: not made yet`;
+    const spec = { sandboxId: id, generation, directory };
+    const text = await driver.logTail(spec, container.containerId).catch((error: unknown) => String(error));
+    return `── ${id}, last lines of its bridge:\n${text.trim().split("\n").slice(-30).join("\n")}`;
+  });
+  return `${(await Promise.all(tails)).join("\n")}\n`;
+}
+
+/** A sandbox with one OpenCode member. */
+export function createMember(
+  host: Host,
+  kind: SandboxKind,
+  options: Partial<MemberOptions> = {},
+): { sandbox: string; member: string } {
+  const sandbox = host.createSandbox({ kind }).id;
+  const member = host.createMember({ sandbox, cli: "opencode", ...MEMBER, ...options }).id;
+  return { sandbox, member };
+}
+
+/** One whole turn: its settlement and the text as a reader saw it arrive. */
+export async function say(
+  host: Host,
+  member: string,
+  text: string,
+): Promise<{ settlement: Settlement; seen: string }> {
+  const turn = host.submit(member, text);
+  const parts = new Map<string, string>();
+  for await (const update of turn) {
+    if (update.kind !== "text") continue;
+    parts.set(update.part, (parts.get(update.part) ?? "").slice(0, update.from) + update.text);
+  }
+  return { settlement: await turn.settlement, seen: [...parts.values()].join("") };
+}
