@@ -76,11 +76,16 @@ export async function reapSlot(
   known: readonly ProcessEntry[] = [],
 ): Promise<ProcessEntry[]> {
   const deadlineMs = clock.monotonicMs() + limitMs;
+  const look = async () => {
+    const found = await listSlot(mark);
+    const lost = await stillThere(known);
+    return [...found, ...lost.filter(({ pid }) => !found.some((entry) => entry.pid === pid))];
+  };
   for (;;) {
-    const left = [...(await listSlot(mark)), ...(await stillThere(known))];
+    const left = await look();
     if (left.length === 0) return [];
     for (const entry of left) await killEntry(entry);
-    if (clock.monotonicMs() >= deadlineMs) return [...(await listSlot(mark)), ...(await stillThere(known))];
+    if (clock.monotonicMs() >= deadlineMs) return look();
     await new Promise<void>((resolve) => clock.after(10, resolve));
   }
 }

@@ -76,7 +76,8 @@ export function createTurnRecord(clock: Clock): TurnRecord {
         textIsCut: record.output.isCut(),
         textIsPartial: machine.wasSubmitted && outcome !== "completed",
         usage: nativeEnd?.usage ?? NO_USAGE,
-        evidence,
+        // A copy: what comes later is no part of what was journaled.
+        evidence: [...evidence],
         timings: timings(startMs, marks, clock.monotonicMs()),
         error: error === null ? null : toWireError(error),
         keepsProcess,

@@ -5,7 +5,7 @@
 
 import type { DriverLimits } from "../protocol/bridge-config.ts";
 import type { Clock } from "../protocol/clock.ts";
-import { asHoldfastError, HoldfastError } from "../protocol/errors.ts";
+import { asHoldfastError, clip, HoldfastError } from "../protocol/errors.ts";
 import type { ControlEvent } from "../protocol/events.ts";
 import type { Evidence } from "../protocol/evidence.ts";
 import type { Params } from "../protocol/methods.ts";
@@ -52,7 +52,7 @@ export interface TurnRunner {
   observe(observation: Observation): void;
   processExited(exit: ProcessExit): void;
   textOf(part: string): string;
-  /** Resolves when the turn has ended and its settlement is journaled. */
+  /** Resolves when the turn has ended and its settlement is journaled, or can't be. */
   readonly ended: Promise<void>;
 }
 
@@ -105,11 +105,15 @@ export function createTurnRunner(submission: Submission, ports: RunnerPorts): Tu
     });
   }
 
+  /** After a freeze a timer fires before the bytes that were waiting are read: these go first (law 13). */
   function after(ms: number, event: TurnEvent): () => void {
-    const cancel = clock.after(ms, () => {
-      cancels.delete(cancel);
-      dispatch(event);
+    let stop = clock.after(ms, () => {
+      stop = clock.afterPoll(() => {
+        cancels.delete(cancel);
+        dispatch(event);
+      });
     });
+    const cancel = () => stop();
     cancels.add(cancel);
     return cancel;
   }
@@ -246,9 +250,12 @@ export function createTurnRunner(submission: Submission, ports: RunnerPorts): Tu
       const keepsProcess = carrier !== null && canKeep(machine, carrier);
       const settlement = record.conclude(machine, carrier, keepsProcess);
       carrier?.endTurn();
-      await ports.append({ type: "turn.ended", ...ids, number: submission.number, settlement });
-      ports.onEnded(settlement);
-      markEnded();
+      try {
+        await ports.append({ type: "turn.ended", ...ids, number: submission.number, settlement });
+        ports.onEnded(settlement);
+      } finally {
+        markEnded();
+      }
     },
   };
 
@@ -267,7 +274,9 @@ export function createTurnRunner(submission: Submission, ports: RunnerPorts): Tu
   }
 
   function observe(observation: Observation): void {
-    if (machine.state === "ended") return;
+    if (machine.state === "ended" || machine.state === "accepted") return;
+    // Before the submission nothing can be this turn's; what else comes is an earlier one's, and must not leak in.
+    if (!machine.wasSubmitted && observation.kind !== "stream_lost") return;
     switch (observation.kind) {
       case "own_event":
         record.mark("firstEvent");
@@ -297,17 +306,18 @@ export function createTurnRunner(submission: Submission, ports: RunnerPorts): Tu
         return dispatch("permission_unresolved");
       case "tool": {
         const { kind: _, ...tool } = observation;
-        return journal({ type: "turn.tool", ...ids, ...tool });
+        const [title, name] = [clip(tool.title), tool.tool.slice(0, 128)];
+        return journal({ type: "turn.tool", ...ids, ...tool, tool: name, title });
       }
       case "waiting": {
         const { kind: _, ...waiting } = observation;
-        return journal({ type: "turn.waiting", ...ids, ...waiting });
+        return journal({ type: "turn.waiting", ...ids, ...waiting, reason: clip(waiting.reason) });
       }
       case "permission_asked":
         return journal({ type: "turn.permission_asked", ...ids, request: observation.request });
       case "permission_closed": {
         const { kind: _, ...closed } = observation;
-        return journal({ type: "turn.permission_closed", ...ids, ...closed });
+        return journal({ type: "turn.permission_closed", ...ids, ...closed, detail: clip(closed.detail) });
       }
       default: {
         const never: never = observation;
@@ -325,6 +335,8 @@ export function createTurnRunner(submission: Submission, ports: RunnerPorts): Tu
     ended,
     start() {
       record.mark("admitted");
+      // Somebody may have ended it while its acceptance was written.
+      if (machine.state !== "accepted") return;
       dispatch("begin");
     },
     abort() {
@@ -334,6 +346,8 @@ export function createTurnRunner(submission: Submission, ports: RunnerPorts): Tu
     observe,
     processExited(exit) {
       note("process_exit", "process", `code ${exit.code}, signal ${exit.signal}`);
+      // Before the turn has its process this is an earlier one's end, and none of the turn's business.
+      if (resident === null) return;
       record.exit ??= exit;
       dispatch("process_exited");
     },

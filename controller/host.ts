@@ -10,6 +10,7 @@ import type { Settlement } from "../protocol/settlement.ts";
 import { admitTurn, launchOf } from "./admission.ts";
 import { realClock } from "./clock.ts";
 import { hostSettlement } from "./host-settlement.ts";
+import { reconcile } from "./reconcile.ts";
 import type { ModelRoute } from "./relay/forwarder.ts";
 import { createLiveSandbox, type LiveSandbox } from "./sandbox-handle.ts";
 import { sandboxPaths } from "./sandboxes/directory.ts";
@@ -195,7 +196,23 @@ export async function openHost(options: HostOptions): Promise<Host> {
     });
   }
 
+  /** Mends what a crash left between a record and its effect. An engine that does not answer is no reason not to open. */
+  async function mend(driver: SandboxDriver): Promise<void> {
+    const rows = store.sandboxes();
+    const { remove, strange } = reconcile(rows, await driver.list(store.id));
+    for (const { sandboxId, containerId } of remove) {
+      const { generation, directory } = present(rows.find(({ id }) => id === sandboxId) ?? null);
+      await driver.remove({ storeId: store.id, sandboxId, generation, directory }, containerId);
+    }
+    for (const { sandboxId, containerId } of strange) {
+      onWarning(`a ${driver.kind} sandbox is not the store's`, `${sandboxId || "?"} ${containerId}`);
+    }
+  }
+
   for (const driver of options.drivers) {
+    await mend(driver).catch((error: unknown) =>
+      onWarning(`${driver.kind} sandboxes`, asHoldfastError(error).message),
+    );
     const build = await driver.pinned().catch((error: unknown) => {
       onWarning(`${driver.kind} sandboxes`, asHoldfastError(error).message);
       return null;

@@ -78,6 +78,7 @@ export function createLiveSandbox(id: string, context: SandboxContext): LiveSand
     return found;
   };
   const specOf = ({ generation }: SandboxRow): SandboxSpec => ({
+    storeId: store.id,
     sandboxId: id,
     generation,
     directory: paths.directory,

@@ -199,7 +199,12 @@ async function removeBehind(host: Host, sandbox: string, { setup }: OpenHost): P
   const driver = setup.drivers.find(({ kind }) => kind === row?.kind);
   if (row?.container == null || driver === undefined)
     throw new HoldfastError("INTERNAL", "the tour's sandbox has no place");
-  const spec = { sandboxId: sandbox, generation: row.generation, directory: row.directory };
+  const spec = {
+    storeId: host.store.id,
+    sandboxId: sandbox,
+    generation: row.generation,
+    directory: row.directory,
+  };
   await driver.remove(spec, row.container.containerId);
 }
 

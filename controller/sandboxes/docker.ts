@@ -23,6 +23,7 @@ const IN_IMAGE = {
 const SLOT_GID = 20_000;
 const FIRST_SLOT_UID = 20_001;
 const LABEL = "dev.holdfast.sandbox";
+const STORE_LABEL = "dev.holdfast.store";
 
 export interface DockerOptions {
   engine: EngineApi;
@@ -60,6 +61,7 @@ const Inspected = z.object({
   Mounts: z.array(z.object({ Destination: z.string(), RW: z.boolean(), Source: z.optional(z.string()) })),
   Config: z.object({ Labels: z.nullable(z.record(z.string(), z.string())) }),
 });
+const Listed = z.object({ Id: z.string(), Labels: z.record(z.string(), z.string()) });
 const InspectedImage = z.object({
   Config: z.object({ Labels: z.nullable(z.record(z.string(), z.string())) }),
 });
@@ -205,6 +207,14 @@ export function dockerSandboxes(options: DockerOptions): SandboxDriver {
         foreignMounts: found.Mounts.filter(isForeign).map((mount) => mount.Destination),
       };
     },
+    async list(storeId) {
+      const filters = encodeURIComponent(JSON.stringify({ label: [`${STORE_LABEL}=${storeId}`] }));
+      const answer = await engine.call("GET", `/containers/json?all=true&filters=${filters}`);
+      return z
+        .array(Listed)
+        .parse(engineJson("list the containers", answer))
+        .map(({ Id, Labels }) => ({ sandboxId: Labels[LABEL] ?? "", containerId: Id }));
+    },
     async logTail(_, containerId) {
       const answer = await engine.call("GET", `/containers/${containerId}/logs?stdout=1&stderr=1&tail=50`);
       return answer.status === 200 ? withoutStreamHeaders(answer.body) : "";
@@ -220,7 +230,7 @@ function createBody(spec: SandboxSpec, imageId: string, options: DockerOptions):
   const isRoot = process.getuid?.() === 0;
   return {
     Image: imageId,
-    Labels: { ...options.labels, [LABEL]: spec.sandboxId },
+    Labels: { ...options.labels, [LABEL]: spec.sandboxId, [STORE_LABEL]: spec.storeId },
     HostConfig: {
       // The directory and not the socket file: a new socket of a restarted controller must be seen inside.
       Binds: [`${spec.directory}:${IN_IMAGE.mount}:ro`],

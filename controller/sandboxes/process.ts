@@ -151,6 +151,7 @@ export function processSandboxes(options: ProcessOptions): SandboxDriver {
       }
       return { imageId: null, pinLabel: null, helper, manifest: null, foreignMounts: [] };
     },
+    list: async () => [],
     async logTail(spec) {
       const text = await readFile(fileOf(spec, "bridge.log"), "utf8").catch(
         (error: NodeJS.ErrnoException) => {

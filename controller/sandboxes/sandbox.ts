@@ -7,6 +7,8 @@ import type { BridgeConfig } from "../../protocol/bridge-config.ts";
 import type { SandboxKind } from "../store/records.ts";
 
 export interface SandboxSpec {
+  /** Of the store that the sandbox belongs to: several stores may share an engine. */
+  storeId: string;
   sandboxId: string;
   generation: number;
   /** The host's directory of this sandbox; the bridge sees it read-only. */
@@ -40,6 +42,8 @@ export interface SandboxDriver {
   state(spec: SandboxSpec, containerId: string): Promise<SandboxState>;
   /** Taken anew before every start. */
   measure(spec: SandboxSpec, containerId: string): Promise<AttestationFacts["measured"]>;
+  /** All places that carry this store's mark, in one look; [] for a kind that keeps no list. */
+  list(storeId: string): Promise<Array<{ sandboxId: string; containerId: string }>>;
   /** The end of what the bridge printed. */
   logTail(spec: SandboxSpec, containerId: string): Promise<string>;
 }

@@ -8,7 +8,7 @@ import { HoldfastError } from "../../protocol/errors.ts";
 export const MIGRATIONS: readonly string[] = [
   `
   CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
-  INSERT INTO meta VALUES ('fence', '0');
+  INSERT INTO meta VALUES ('fence', '0'), ('id', lower(hex(randomblob(16))));
 
   CREATE TABLE sandboxes (
     id TEXT PRIMARY KEY,
@@ -102,7 +102,8 @@ export function migrate(database: DatabaseSync, migrations: readonly string[] = 
       database.exec(`PRAGMA user_version = ${step + 1}`);
       database.exec("COMMIT");
     } catch (error) {
-      database.exec("ROLLBACK");
+      // Some failures (a full disk) have ended the transaction already.
+      if (database.isTransaction) database.exec("ROLLBACK");
       throw error;
     }
   }

@@ -2,6 +2,7 @@
  * One owner a store. The lock is a transaction held open on a database of its own beside the store: the kernel lets go
  * of it when the process dies, however it dies, so there is no stale lock to judge.
  */
+import { chmodSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { HoldfastError } from "../../protocol/errors.ts";
 
@@ -11,21 +12,25 @@ export interface OwnerLock {
 
 /** Throws STORE_OWNED when another process, or another host object of this one, holds it. */
 export function takeOwnerLock(path: string): OwnerLock {
-  const database = new DatabaseSync(path, { timeout: 0 });
+  let database: DatabaseSync | null = null;
   try {
+    database = new DatabaseSync(path, { timeout: 0 });
+    // Whoever can read the file can lock it, and so hold the owner off.
+    chmodSync(path, 0o600);
     database.exec(
       "PRAGMA journal_mode = DELETE; BEGIN EXCLUSIVE; CREATE TABLE IF NOT EXISTS owner (pid INTEGER)",
     );
   } catch (cause) {
-    database.close();
+    database?.close();
     if (cause instanceof Error && /locked|busy/i.test(cause.message)) {
       throw new HoldfastError("STORE_OWNED", "another controller owns this store", { cause });
     }
     throw new HoldfastError("STORE_ERROR", "the store's lock can't be taken", { cause });
   }
+  const held = database;
   return {
     release() {
-      database.close();
+      if (held.isOpen) held.close();
     },
   };
 }

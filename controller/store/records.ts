@@ -24,10 +24,20 @@ function json<T extends z.ZodMiniType>(schema: T) {
   return z.pipe(
     z.string(),
     z.pipe(
-      z.transform((text: string) => JSON.parse(text) as unknown),
+      z.transform(valueOf),
       schema,
     ),
   );
+}
+
+/** Undefined, which no schema takes, when it is no JSON: refused like any other wrong value. */
+function valueOf(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    // Told by the schema, which knows the column.
+    return undefined;
+  }
 }
 
 export const SandboxRow = z.object({

@@ -135,6 +135,7 @@ export function openStore(options: StoreOptions): Store {
   }
 
   return {
+    id: present(db.row(z.object({ value: z.string() }), "SELECT value FROM meta WHERE name = 'id'")).value,
     fence: db.fence,
     audit: (what, subject, detail) => db.write(() => audit(what, subject, detail)),
     sandbox,

@@ -26,6 +26,8 @@ export interface Applied {
 }
 
 export interface Store {
+  /** Random, made with the store; marks what belongs to it elsewhere. */
+  readonly id: string;
   readonly fence: number;
   createSandbox(row: { id: string; kind: SandboxKind; directory: string }): void;
   bindContainer(sandbox: string, container: ContainerIdentity): void;

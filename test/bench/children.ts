@@ -78,3 +78,8 @@ export function peakRssMb(pid: number): number {
   const text = readFileSync(`/proc/${pid}/status`, "utf8");
   return (Number(text.match(/^VmHWM:\s+(\d+) kB/m)?.[1] ?? 0) * 1024) / 1e6;
 }
+
+/** The bridge of a `process` sandbox, from the sandbox's own record. */
+export function pidOfBridge(recordPath: string): number {
+  return (JSON.parse(readFileSync(recordPath, "utf8")) as { pid: number }).pid;
+}

@@ -9,7 +9,7 @@ import { WebSocketServer } from "ws";
 import { type Host, openHost } from "../../controller/host.ts";
 import { processSandboxes } from "../../controller/sandboxes/process.ts";
 import type { Bench, BenchContext } from "./bench.ts";
-import { peakRssMb, startAndHear } from "./children.ts";
+import { peakRssMb, pidOfBridge, startAndHear } from "./children.ts";
 import { differences, percentile, ratios } from "./figures.ts";
 import { checkWhole, type Directive, nowNs, readRecord } from "./parts/record.ts";
 import type { Envelope } from "./parts/pipe-relay.ts";

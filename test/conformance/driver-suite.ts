@@ -17,7 +17,7 @@ export function driverSuite(subject: DriverSubject): void {
   textTests(stage, subject);
   toolTests(stage, subject);
   permissionTests(stage, subject);
-  providerTests(stage, subject);
+  providerTests(stage);
   abortTests(stage, subject);
   deathTests(stage, subject);
   resumeTests(stage, subject);

@@ -45,8 +45,14 @@ export interface FakeResident extends Resident {
   liveSubscription: number | null;
 }
 
-export function fakeResident(options: { nativeId?: string; processGeneration?: number } = {}): FakeResident {
+export function fakeResident(
+  options: { nativeId?: string; processGeneration?: number; onCall?: (name: string) => void } = {},
+): FakeResident {
   const calls: string[] = [];
+  const note = (name: string) => {
+    calls.push(name);
+    options.onCall?.(name);
+  };
   const prompts: string[] = [];
   const nativeId = options.nativeId ?? "ses_1";
   let messages = 0;
@@ -71,16 +77,16 @@ export function fakeResident(options: { nativeId?: string; processGeneration?: n
     gate: called("gate", () => resident.answers.gate()),
     nextMessageId: () => `msg_own${++messages}`,
     submit(prompt) {
-      calls.push("submit");
+      note("submit");
       prompts.push(prompt.text);
       return resident.answers.submit();
     },
     abort: called("abort", () => resident.answers.abort()),
     holdsMessage: called("holdsMessage", () => resident.answers.holdsMessage()),
     verify: called("verify", () => resident.answers.verify()),
-    endTurn: () => calls.push("endTurn"),
+    endTurn: () => note("endTurn"),
     async stop() {
-      calls.push("stop");
+      note("stop");
       const left = await resident.answers.stop();
       resident.isGone = true;
       return left;
@@ -90,7 +96,7 @@ export function fakeResident(options: { nativeId?: string; processGeneration?: n
 
   function called<T>(name: string, answer: () => Promise<T>): () => Promise<T> {
     return () => {
-      calls.push(name);
+      note(name);
       return answer();
     };
   }

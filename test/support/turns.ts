@@ -21,10 +21,7 @@ export interface Followed {
   /** The events of one type so far. */
   all<T extends ControlEvent["type"]>(type: T): Array<EventOf<T>>;
   /** The first event of the type that fits, or an error when none comes. */
-  heard<T extends ControlEvent["type"]>(
-    type: T,
-    fits?: (event: EventOf<T>) => boolean,
-  ): Promise<EventOf<T>>;
+  heard<T extends ControlEvent["type"]>(type: T, fits?: (event: EventOf<T>) => boolean): Promise<EventOf<T>>;
   /** The settlement, when the reader has also seen its end. */
   end(): Promise<Settlement>;
 }

@@ -21,6 +21,7 @@ const NOISE_CHARS = 64 * 1024;
 /** Time for one health request, and how often it is tried. */
 const HEALTH_MS = 1000;
 const HEALTH_TRIES = 10;
+const HEALTH_WAIT_MS = 100;
 
 export interface ServerProcess {
   process: NativeProcess;
@@ -60,7 +61,7 @@ export async function startServer(traits: ServeTraits, request: LaunchRequest): 
     native.stdout.resume();
     const http = loopbackServer(port, traits.userName, password);
     const api = serveApi(http, limits.requestMs);
-    const version = await askHealth(api);
+    const version = await askHealth(api, request);
     if (version !== request.cliVersion) {
       http.close();
       throw new HoldfastError(
@@ -84,7 +85,9 @@ function readyPort(stdout: Readable, line: RegExp): Promise<number> {
   return new Promise((resolve, reject) => {
     const onData = (text: string) => {
       seen += text;
-      const port = Number(seen.match(line)?.[1] ?? "");
+      // Whole lines only: a chunk may end in the middle of the number, and a stranger would be handed the password.
+      const lines = seen.slice(0, seen.lastIndexOf("\n") + 1);
+      const port = Number(lines.match(line)?.[1] ?? "");
       if (port > 0) {
         stdout.off("data", onData);
         resolve(port);
@@ -108,12 +111,14 @@ async function earlyExit(native: NativeProcess, cli: string, log: LaunchRequest[
   );
 }
 
-async function askHealth(api: ServeApi): Promise<string> {
+async function askHealth(api: ServeApi, { clock, signal }: LaunchRequest): Promise<string> {
   for (let tries = 1; ; tries += 1) {
     try {
       return await api.health(HEALTH_MS);
     } catch (error) {
+      if (signal.aborted) throw new HoldfastError("STOPPED", "the start was cancelled", { cause: error });
       if (tries >= HEALTH_TRIES) throw error;
     }
+    await new Promise<void>((resolve) => clock.after(HEALTH_WAIT_MS, resolve));
   }
 }

@@ -10,7 +10,10 @@ export function permissionTests(stage: () => Stage, subject: DriverSubject): voi
 
   asks("law 9, E5: the root's request is allowed once, seen to take effect, and the tool runs", async () => {
     const { t, asked } = stage();
-    t.model.script("May I", [{ kind: "reply", toolCalls: [tools.shell("printf yes > allowed.txt")] }, "Ran."]);
+    t.model.script("May I", [
+      { kind: "reply", toolCalls: [tools.shell("printf yes > allowed.txt")] },
+      "Ran.",
+    ]);
     const turn = await play(t, asked("allow"), "May I run it?");
     expect(turn.settlement).toMatchObject({ outcome: "completed", settled: true, parts: ["Ran."] });
     const { nativeId } = turn.settlement.session ?? {};
@@ -31,7 +34,11 @@ export function permissionTests(stage: () => Stage, subject: DriverSubject): voi
   asks("law 9: what was allowed once is asked again the next time", async () => {
     const { t, asked } = stage();
     const call = tools.shell("printf x >> twice.txt");
-    t.model.script("Twice", [{ kind: "reply", toolCalls: [call] }, { kind: "reply", toolCalls: [call] }, "Twice."]);
+    t.model.script("Twice", [
+      { kind: "reply", toolCalls: [call] },
+      { kind: "reply", toolCalls: [call] },
+      "Twice.",
+    ]);
     const turn = await play(t, asked("allow"), "Twice, please.");
     expect(turn.settlement.outcome).toBe("completed");
     expect(turn.all("turn.permission_closed").map(({ reply, result }) => `${reply} ${result}`)).toEqual([
@@ -43,7 +50,10 @@ export function permissionTests(stage: () => Stage, subject: DriverSubject): voi
 
   asks("law 9: the root's request is rejected, the tool does not run, and the turn settles", async () => {
     const { t, asked } = stage();
-    t.model.script("Let me", [{ kind: "reply", toolCalls: [tools.shell("printf no > denied.txt")] }, "Went on."]);
+    t.model.script("Let me", [
+      { kind: "reply", toolCalls: [tools.shell("printf no > denied.txt")] },
+      "Went on.",
+    ]);
     const turn = await play(t, asked("deny"), "Let me run it.");
     expect(turn.settlement).toMatchObject({ outcome: "completed", settled: true });
     expect(turn.all("turn.permission_closed").map(({ reply, result }) => `${reply} ${result}`)).toEqual([
@@ -57,46 +67,58 @@ export function permissionTests(stage: () => Stage, subject: DriverSubject): voi
     expect(after.settlement).toMatchObject({ outcome: "completed", context: "LIVE" });
   });
 
-  asksOfTask("law 9, E5, C7: a Task child's request is allowed, and the child's text is not the answer", async () => {
-    const { t, asked } = stage();
-    t.model.script("Delegate it", [
-      { kind: "reply", toolCalls: [required(tools.task)("The child writes a file.")] },
-      "The child is done.",
-    ]);
-    t.model.script("The child writes", [
-      { kind: "reply", text: "Child text. ", toolCalls: [tools.shell("printf c > child.txt")] },
-      "Child's end.",
-    ]);
-    const turn = await play(t, asked("allow"), "Delegate it.");
-    expect(turn.settlement).toMatchObject({ outcome: "completed", settled: true, parts: ["The child is done."] });
-    expect(turn.seen()).toBe("The child is done.");
-    const child = turn.all("turn.permission_asked").find(({ request }) => request.permission !== "task")?.request;
-    expect(child?.session).toBeDefined();
-    expect(child?.session).not.toBe(turn.settlement.session?.nativeId);
-    expect(turn.all("turn.permission_closed")).toContainEqual(
-      expect.objectContaining({ session: child?.session, reply: "once", result: "confirmed" }),
-    );
-    expect(fileIn(stage(), "child.txt")).toBe("c");
-    expect(turn.settlement.session?.nativeId).toBe(t.host.member(asked("allow")).locator?.nativeId);
-  });
+  asksOfTask(
+    "law 9, E5, C7: a Task child's request is allowed, and the child's text is not the answer",
+    async () => {
+      const { t, asked } = stage();
+      t.model.script("Delegate it", [
+        { kind: "reply", toolCalls: [required(tools.task)("The child writes a file.")] },
+        "The child is done.",
+      ]);
+      t.model.script("The child writes", [
+        { kind: "reply", text: "Child text. ", toolCalls: [tools.shell("printf c > child.txt")] },
+        "Child's end.",
+      ]);
+      const turn = await play(t, asked("allow"), "Delegate it.");
+      expect(turn.settlement).toMatchObject({
+        outcome: "completed",
+        settled: true,
+        parts: ["The child is done."],
+      });
+      expect(turn.seen()).toBe("The child is done.");
+      const child = turn
+        .all("turn.permission_asked")
+        .find(({ request }) => request.permission !== "task")?.request;
+      expect(child?.session).toBeDefined();
+      expect(child?.session).not.toBe(turn.settlement.session?.nativeId);
+      expect(turn.all("turn.permission_closed")).toContainEqual(
+        expect.objectContaining({ session: child?.session, reply: "once", result: "confirmed" }),
+      );
+      expect(fileIn(stage(), "child.txt")).toBe("c");
+      expect(turn.settlement.session?.nativeId).toBe(t.host.member(asked("allow")).locator?.nativeId);
+    },
+  );
 
-  asksOfTask("law 9: a Task child's request is rejected, its tool does not run, and the root's turn settles", async () => {
-    const { t, asked } = stage();
-    t.model.script("Try to delegate", [
-      { kind: "reply", toolCalls: [required(tools.task)("The child tries to write.")] },
-      "The child could not.",
-    ]);
-    t.model.script("The child tries", [
-      { kind: "reply", toolCalls: [tools.shell("printf c > child-denied.txt")] },
-      "Child's end.",
-    ]);
-    const turn = await play(t, asked("deny"), "Try to delegate it.");
-    expect(turn.settlement.settled).toBe(true);
-    expect(turn.all("turn.permission_closed").map(({ reply, result }) => `${reply} ${result}`)).toEqual([
-      "reject confirmed",
-    ]);
-    expect(fileIn(stage(), "child-denied.txt")).toBeNull();
-  });
+  asksOfTask(
+    "law 9: a Task child's request is rejected, its tool does not run, and the root's turn settles",
+    async () => {
+      const { t, asked } = stage();
+      t.model.script("Try to delegate", [
+        { kind: "reply", toolCalls: [required(tools.task)("The child tries to write.")] },
+        "The child could not.",
+      ]);
+      t.model.script("The child tries", [
+        { kind: "reply", toolCalls: [tools.shell("printf c > child-denied.txt")] },
+        "Child's end.",
+      ]);
+      const turn = await play(t, asked("deny"), "Try to delegate it.");
+      expect(turn.settlement.settled).toBe(true);
+      expect(turn.all("turn.permission_closed").map(({ reply, result }) => `${reply} ${result}`)).toEqual([
+        "reject confirmed",
+      ]);
+      expect(fileIn(stage(), "child-denied.txt")).toBeNull();
+    },
+  );
 
   test.skipIf(tools.question === null || manifest.asksQuestions)(
     "laws 9, 15: a question, which has no way to the user yet, is rejected, said, and the turn settles",

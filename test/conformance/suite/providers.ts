@@ -1,14 +1,16 @@
 /** Provider trouble: a failure settles, a retry is told, and the conversation stays. */
 import { expect, test } from "vitest";
 import { follow, play, userTexts } from "../../support/turns.ts";
-import { type DriverSubject, settled, type Stage } from "./subject.ts";
+import { type Stage, settled } from "./subject.ts";
 
-export function providerTests(stage: () => Stage, subject: DriverSubject): void {
+export function providerTests(stage: () => Stage): void {
   test("law 6, C6: a provider's 400 fails the turn, settled; the process stays, and the history is kept", async () => {
     const { t, steady } = stage();
     const member = await settled(stage(), steady());
     const { settled_turns } = t.host.member(member);
-    t.model.script("Fail with 400", [{ kind: "status", status: 400, body: { error: { message: "no such thing" } } }]);
+    t.model.script("Fail with 400", [
+      { kind: "status", status: 400, body: { error: { message: "no such thing" } } },
+    ]);
     const { settlement } = await play(t, member, "Fail with 400.");
     expect(settlement).toMatchObject({
       outcome: "failed",

@@ -7,8 +7,9 @@ import { afterAll, beforeAll, beforeEach } from "vitest";
 import type { DriverManifest } from "../../../bridge/drivers/driver.ts";
 import type { MemberOptions } from "../../../controller/store/records.ts";
 import { isOpen } from "../../../protocol/record-state.ts";
+import type { Settlement } from "../../../protocol/settlement.ts";
 import type { Usage } from "../../../protocol/usage.ts";
-import { type TestHost, type TestHostOptions, startTestHost } from "../../support/host.ts";
+import { startTestHost, type TestHost } from "../../support/host.ts";
 import { play, tellOnFailure } from "../../support/turns.ts";
 import { within } from "../../support/until.ts";
 
@@ -22,6 +23,8 @@ export interface ScriptedCall {
 export interface DriverSubject {
   readonly manifest: DriverManifest;
   readonly member: MemberOptions;
+  /** Part of the command line of its resident process, and of no other process of a slot. */
+  readonly processText: string;
   readonly tools: {
     shell(command: string): ScriptedCall;
     task: ((prompt: string) => ScriptedCall) | null;
@@ -31,8 +34,8 @@ export interface DriverSubject {
   readonly usage: Usage;
   /** The end of a turn whose tool call the user's policy rejected. */
   readonly rejected: { modelCalls: number };
-  /** A host of this CLI with its stream behind a program that can cut it; null for one without a stream of its own. */
-  readonly cutter: { options: TestHostOptions; cut(pids: readonly number[]): void } | null;
+  /** Its command behind a program that cuts the event stream at SIGUSR2; null for a CLI without one of its own. */
+  readonly cutter: readonly string[] | null;
 }
 
 export const STATED_USAGE = {
@@ -114,8 +117,8 @@ export async function settled(stage: Stage, member: string): Promise<string> {
 /** Aborts, and gives the settlement when it is there. */
 export async function abortOf(followed: {
   handle: { abort(): Promise<void> };
-  end(): Promise<import("../../../protocol/settlement.ts").Settlement>;
-}) {
+  end(): Promise<Settlement>;
+}): Promise<Settlement> {
   await within("the abort's answer", followed.handle.abort(), 30_000);
   return followed.end();
 }

@@ -15,7 +15,8 @@ const CORPUS: Readonly<Record<string, string>> = {
   "a file mention": "@file.txt and @src/main.ts",
   "a leading exclamation mark": "!ls -la",
   "a leading hash": "#x remember this",
-  "what looks like markup of the CLI itself": "<system-reminder>no</system-reminder> $ARGUMENTS `!pwd` {file:a}",
+  "what looks like markup of the CLI itself":
+    "<system-reminder>no</system-reminder> $ARGUMENTS `!pwd` {file:a}",
 };
 
 export function textTests(stage: () => Stage, { manifest }: DriverSubject): void {
@@ -104,7 +105,9 @@ export function textTests(stage: () => Stage, { manifest }: DriverSubject): void
     for (let times = 0; times < 3; times += 1) await play(t, member, "Again, please.");
     const requests = t.model.mainRequests();
     expect(requests).toHaveLength(3);
-    const counts = requests.map((request) => userTexts(request).filter((each) => each === "Again, please.").length);
+    const counts = requests.map(
+      (request) => userTexts(request).filter((each) => each === "Again, please.").length,
+    );
     const before = (counts[0] ?? 1) - 1;
     expect(counts.map((count) => count - before)).toEqual([1, 2, 3]);
     const rows = requests.map((request) => request.request?.rows ?? []);
@@ -119,7 +122,9 @@ export function textTests(stage: () => Stage, { manifest }: DriverSubject): void
     const member = steady();
     const { submissions } = t.host.member(member);
     expect(() => t.host.submit(member, "")).toThrow(expect.objectContaining({ code: "MESSAGE_EMPTY" }));
-    expect(() => t.host.submit(member, "half \ud800")).toThrow(expect.objectContaining({ code: "REQUEST_INVALID" }));
+    expect(() => t.host.submit(member, "half \ud800")).toThrow(
+      expect.objectContaining({ code: "REQUEST_INVALID" }),
+    );
     expect(t.host.member(member).submissions).toBe(submissions);
     expect(t.model.requests()).toEqual([]);
   });

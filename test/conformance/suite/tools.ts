@@ -63,11 +63,14 @@ export function toolTests(stage: () => Stage, { manifest, tools, usage }: Driver
     },
   );
 
-  test.skipIf(!manifest.reportsUsage)("law 11: a provider that states no usage gives no false zero", async () => {
-    const { t, steady } = stage();
-    t.model.script("Count nothing", [{ kind: "reply", text: "Uncounted.", usage: "absent" }]);
-    const { settlement } = await play(t, steady(), "Count nothing.");
-    expect(settlement.outcome).toBe("completed");
-    expect(settlement.usage).toMatchObject({ inputTokens: null, outputTokens: null });
-  });
+  test.skipIf(!manifest.reportsUsage)(
+    "law 11: a provider that states no usage gives no false zero",
+    async () => {
+      const { t, steady } = stage();
+      t.model.script("Count nothing", [{ kind: "reply", text: "Uncounted.", usage: "absent" }]);
+      const { settlement } = await play(t, steady(), "Count nothing.");
+      expect(settlement.outcome).toBe("completed");
+      expect(settlement.usage).toMatchObject({ inputTokens: null, outputTokens: null });
+    },
+  );
 }

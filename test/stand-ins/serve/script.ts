@@ -17,6 +17,9 @@ export interface AskPlan {
 export type Step =
   | { text: string; pieces?: number }
   | { reasoning: string }
+  /** A text, and a tool, that go on until the turn is aborted. */
+  | { open: string }
+  | { running: string }
   | { tool: string; ask?: AskPlan; leavesChild?: boolean }
   | { tools: AskPlan[] }
   /** A child session. `unseen`: no session.created. `lookups`: so many first look-ups of it answer 404. */

@@ -58,6 +58,18 @@ async function playStep(world: World, run: Run, step: Step, held: Held): Promise
     finishMessage(world, run, "stop");
     return "loop";
   }
+  if ("open" in step) {
+    playText(world, run, step.open, 1, false);
+    return run.wait(new Promise<never>(() => undefined));
+  }
+  if ("running" in step) {
+    const tool = { id: world.newId("prt"), type: "tool", tool: step.running, callID: world.newId("call") };
+    const message = startStep(world, run);
+    world.part(run.session, message, { ...tool, state: { status: "pending", input: {} } });
+    world.part(run.session, message, { ...tool, state: { status: "running", input: {} } });
+    run.openParts.push({ ...tool, state: { status: "completed", output: "User aborted the command" } });
+    return run.wait(new Promise<never>(() => undefined));
+  }
   if ("reasoning" in step) {
     playText(world, run, step.reasoning, 2, true, "reasoning");
     return "same";
@@ -78,6 +90,7 @@ function playText(world: World, run: Run, text: string, pieces: number, isWhole:
   }
   const final = { id, type, text, time: { ...time, end: Date.now() } };
   if (isWhole) world.part(run.session, message, final);
+  else run.openParts.push(final);
 }
 
 async function playRetry(world: World, run: Run, step: { retry: string; inMs: number; goesOn?: boolean }): Promise<Result> {
@@ -95,6 +108,8 @@ async function playRetry(world: World, run: Run, step: { retry: string; inMs: nu
   );
   run.isRetrying = false;
   run.hasStepStart = false;
+  // The abandoned part of the attempt is never finished.
+  run.openParts = [];
   world.setStatus(run.session, { type: "busy" });
   return "same";
 }

@@ -1,0 +1,55 @@
+// What the benches run on: the bridge bundled from these sources, and, for real CLIs, the sandbox image or the CLIs on
+// this machine. Nothing of it is timed.
+import { access } from "node:fs/promises";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { engineSocket } from "../../controller/sandboxes/engine-api.ts";
+import { removeLeftovers } from "../../scripts/leftovers.ts";
+import { buildBundle, buildImage } from "../../sandbox-image/build.ts";
+import { bundleBridge } from "../../sandbox-image/bundle.ts";
+import type { Place } from "./bench.ts";
+
+const DIST = fileURLToPath(new URL("../../dist", import.meta.url));
+const BRIDGE = fileURLToPath(new URL("../../bridge/main.ts", import.meta.url));
+/** Where the image has it; a `process` sandbox has a path of its own. */
+const IN_IMAGE = "/opt/holdfast/clis/opencode/bin/opencode";
+
+export async function buildBridge(directory: string, isAsBuilt: boolean): Promise<string> {
+  if (isAsBuilt) {
+    const path = join(DIST, "bridge.cjs");
+    await access(path).catch(() => {
+      throw new Error("nothing was built yet: run `npm run image`, or leave --as-built away");
+    });
+    return path;
+  }
+  const outFile = join(directory, "bridge.cjs");
+  await bundleBridge({ entry: BRIDGE, outFile });
+  return outFile;
+}
+
+export async function findPlace(
+  directory: string,
+  { isAsBuilt, hasEngine, say }: { isAsBuilt: boolean; hasEngine: boolean; say: (line: string) => void },
+): Promise<Place> {
+  if (hasEngine) {
+    const engineSocketPath = engineSocket(process.env.DOCKER_HOST);
+    const imageRecordPath = join(DIST, "image-manifest.json");
+    if (!isAsBuilt) await buildImage({ socketPath: engineSocketPath, npm: npm(), report: say });
+    return { kind: "container", engineSocketPath, imageRecordPath, binary: IN_IMAGE };
+  }
+  const { clis } = await buildBundle({ outFolder: join(directory, "dist"), npm: npm(), report: say });
+  const found = clis.find(({ cli }) => cli === "opencode");
+  if (found === undefined) throw new Error("this build has no OpenCode");
+  return { kind: "process", why: "no container engine answers", binary: found.binary, version: found.version };
+}
+
+/** By its label and nothing else: what an interrupted bench would leave. */
+export async function sweepContainers(run: string): Promise<void> {
+  await removeLeftovers((of) => of === run);
+}
+
+/** npm's own script when npm runs us, as the image build wants it. */
+function npm(): { script: string; node: string } | undefined {
+  const script = process.env.npm_execpath;
+  return script === undefined ? undefined : { script, node: process.env.npm_node_execpath ?? process.execPath };
+}

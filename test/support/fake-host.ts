@@ -1,0 +1,102 @@
+/** A real host over a real store, with fake sandboxes; everything is ended and removed when the test is over. */
+import { rmSync } from "node:fs";
+import { mkdtempSync } from "node:fs";
+import { DatabaseSync } from "node:sqlite";
+import { join } from "node:path";
+import { onTestFinished } from "vitest";
+import { type Host, openHost } from "../../controller/host.ts";
+import type { ModelRoute } from "../../controller/relay/forwarder.ts";
+import type { MemberOptions } from "../../controller/store/records.ts";
+import type { Clock } from "../../protocol/clock.ts";
+import type { FakeBridge } from "./fake-bridge.ts";
+import type { FakeClock } from "./fake-clock.ts";
+import { FakeSandboxes } from "./fake-sandbox.ts";
+import { until } from "./until.ts";
+
+export const KEY = "sk-a-key-that-must-not-leave-the-host";
+
+export const OPTIONS: MemberOptions = {
+  model: { name: "m1", protocol: "chat-completions", contextTokens: 100_000, outputTokens: 8000 },
+  permissions: { policy: "allow", askedTools: [] },
+};
+
+export interface FakeHost {
+  host: Host;
+  sandboxes: FakeSandboxes;
+  directory: string;
+  warnings: string[];
+  /** A member of a sandbox of its own, `box` unless named. */
+  member(sandbox?: string): string;
+  bridge(sandbox?: string): FakeBridge;
+  /** Closes this host and opens another one over the same store. */
+  reopen(): Promise<Host>;
+  open(): Promise<Host>;
+  /** Reads the store as another process would; nothing of it is taken from this host. */
+  onDisk<T>(sql: string): T[];
+}
+
+export interface FakeHostOptions {
+  clock?: Clock;
+  model?: ModelRoute;
+}
+
+export async function startFakeHost(options: FakeHostOptions = {}): Promise<FakeHost> {
+  // Short on purpose: a Unix socket's path has 107 bytes.
+  const directory = mkdtempSync("/tmp/hf-");
+  const sandboxes = new FakeSandboxes();
+  const warnings: string[] = [];
+  const open = () =>
+    openHost({
+      directory,
+      drivers: [sandboxes],
+      model: options.model ?? { baseUrl: "http://127.0.0.1:9/v1", key: KEY },
+      ...(options.clock === undefined ? {} : { clock: options.clock }),
+      onWarning: (what, detail) => warnings.push(`${what}: ${detail}`),
+    });
+  const made: FakeHost = {
+    host: await open(),
+    sandboxes,
+    directory,
+    warnings,
+    member(sandbox = "box") {
+      if (!made.host.sandboxes().some(({ id }) => id === sandbox))
+        made.host.createSandbox({ kind: "docker", id: sandbox });
+      return made.host.createMember({ sandbox, cli: "opencode", ...OPTIONS }).id;
+    },
+    bridge: (sandbox = "box") => sandboxes.bridge(sandbox),
+    open,
+    async reopen() {
+      await made.host.close();
+      made.host = await open();
+      return made.host;
+    },
+    onDisk<T>(sql: string) {
+      const reader = new DatabaseSync(join(directory, "holdfast.db"), { readOnly: true });
+      try {
+        return reader.prepare(sql).all() as T[];
+      } finally {
+        reader.close();
+      }
+    },
+  };
+  onTestFinished(async () => {
+    for (const bridge of sandboxes.bridges.values()) bridge.vanish();
+    await made.host.close();
+    rmSync(directory, { recursive: true, force: true });
+  });
+  return made;
+}
+
+/** Lets fake time pass in small steps, with real input in between, until something holds. */
+export async function passing<T>(
+  clock: FakeClock,
+  what: string,
+  look: () => T | Promise<T>,
+): Promise<Exclude<T, null | undefined | false>> {
+  return until(what, async () => {
+    const value = await look();
+    if (value !== null && value !== undefined && value !== false) return value;
+    await clock.elapse(100);
+    return value;
+  });
+}
