@@ -15,6 +15,8 @@ import type { Log } from "./log.ts";
 import { concludeLostTurns } from "./lost-turns.ts";
 import { createMembers } from "./members.ts";
 import { createOutbox } from "./outbox.ts";
+import { processesLeft } from "./process.ts";
+import { reapSlots } from "./slots.ts";
 
 export interface BridgeOptions {
   config: BridgeConfig;
@@ -40,6 +42,9 @@ const FLUSH_MS = 2000;
 export async function startBridge(options: BridgeOptions): Promise<Bridge> {
   const { config, clock, log } = options;
   const journal = await openJournal(`${config.stateDirectory}/journal`, { nowAt: () => clock.nowAt(), log });
+  const left = await reapSlots(config, clock);
+  if (left.length > 0)
+    log.warn("processes of an earlier life are left", { error: processesLeft(left).message });
   await concludeLostTurns(journal, clock);
   const inlet = await openInlet(config.modelSocket, log);
   const outbox = createOutbox({
@@ -75,15 +80,7 @@ export async function startBridge(options: BridgeOptions): Promise<Bridge> {
       members.abort(turn);
       return {};
     },
-    "turn.recover": async ({ turn, member, number }) => {
-      if (members.isActive(turn)) return { state: "active" };
-      const known = journal.state.closed.get(turn);
-      if (known !== undefined) return { state: known === "ended" ? "ended" : "never_received" };
-      // A number that was accepted belongs to a turn whose end is no longer remembered.
-      if (number <= (journal.state.numbers.get(member) ?? 0)) return { state: "forgotten" };
-      await journal.append({ type: "turn.vetoed", member, turn });
-      return { state: "never_received" };
-    },
+    "turn.recover": async (params) => ({ state: await members.recover(params) }),
     "member.retire": async ({ member }) => ({ wasResident: await members.retire(member) }),
   };
 
@@ -101,15 +98,17 @@ export async function startBridge(options: BridgeOptions): Promise<Bridge> {
 
   return {
     async stop() {
-      await members.stop();
+      const [stopped] = await Promise.allSettled([members.stop()]);
       const deadlineMs = clock.monotonicMs() + FLUSH_MS;
-      while (journal.state.unacked.length > 0 && clock.monotonicMs() < deadlineMs) {
+      while (journal.state.unacked.length > 0 && link.isTaken() && clock.monotonicMs() < deadlineMs) {
         link.wake();
         await new Promise<void>((resolve) => clock.after(20, resolve));
       }
       link.stop();
       await inlet.close();
       await journal.close();
+      // Told last: what could not be ended must not keep the last events from the controller.
+      if (stopped.status === "rejected") throw stopped.reason;
     },
   };
 }

@@ -170,7 +170,8 @@ export function salvage(state: JournalState, records: readonly JournalRecord[]):
     if (record.t === "journal") state.fence = Math.max(state.fence, record.fence);
     else if (record.t === "open") noteNumber(state, record.member, record.number);
     else if (record.t === "event") salvageEvent(state, record.entry.event);
-    else if (record.t === "fence" || record.t === "number" || record.t === "closed") applyRecord(state, record);
+    else if (record.t === "fence" || record.t === "number" || record.t === "closed")
+      applyRecord(state, record);
   }
 }
 

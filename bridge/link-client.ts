@@ -34,32 +34,41 @@ export interface LinkClientOptions {
 export interface LinkClient {
   /** There may be something to send; sent once the current turn of the event loop is over, so reads are batched. */
   wake(): void;
+  /** A controller has taken the link. */
+  isTaken(): boolean;
   stop(): void;
 }
 
-/** Methods that need no take-over by a controller; everything else is refused before the welcome. */
+/** One link, from its hello on. */
+interface Talk {
+  endpoint: Endpoint;
+  /** A welcome came; settles when its fence is on the disk, or was refused. */
+  taking: Promise<void> | null;
+  isTaken: boolean;
+}
+
 export function startLinkClient(options: LinkClientOptions): LinkClient {
   const { journal, outbox, clock, log } = options;
   const chance = options.chance ?? Math.random;
   let backoff: Backoff = { tries: 0 };
-  let current: Endpoint | null = null;
-  let isTaken = false;
-  let taking: Promise<void> | null = null;
+  let dialling: WebSocket | null = null;
+  let current: Talk | null = null;
   let isStopped = false;
   let cancelWait: () => void = () => undefined;
   let cancelFlush: (() => void) | null = null;
 
   function flush(): void {
     cancelFlush = null;
-    if (current === null || !isTaken) return;
+    if (!current?.isTaken) return;
+    const { endpoint } = current;
     const frames = outbox.flush();
     for (let at = 0; at < frames.length; at += LIMITS.framesPerMessage) {
-      current.send(frames.slice(at, at + LIMITS.framesPerMessage));
+      endpoint.send(frames.slice(at, at + LIMITS.framesPerMessage));
     }
   }
 
   function wake(): void {
-    if (isTaken) cancelFlush ??= clock.afterPoll(flush);
+    if (current?.isTaken) cancelFlush ??= clock.afterPoll(flush);
   }
 
   function dial(): void {
@@ -70,6 +79,7 @@ export function startLinkClient(options: LinkClientOptions): LinkClient {
       handshakeTimeout: LIMITS.handshakeMs,
       maxPayload: LIMITS.messageBytes,
     });
+    dialling = socket;
     let openedMs = 0;
     const again = (lastedMs: number) => {
       if (isStopped) return;
@@ -89,6 +99,7 @@ export function startLinkClient(options: LinkClientOptions): LinkClient {
     socket.once("open", () => {
       openedMs = clock.monotonicMs();
       socket.off("error", onDialError);
+      dialling = null;
       talk(socket, () => again(clock.monotonicMs() - openedMs));
     });
     const onDialError = () => again(0);
@@ -99,26 +110,27 @@ export function startLinkClient(options: LinkClientOptions): LinkClient {
     const endpoint = openEndpoint({
       link: socketLink(socket),
       clock,
-      methods: guarded(),
+      methods: guarded(() => mine),
       onFrames: (frames) => {
-        for (const frame of frames) onFrame(endpoint, frame);
+        for (const frame of frames) onFrame(mine, frame);
       },
       onClose(cause) {
         cancelHandshake();
-        if (current === endpoint) {
-          current = null;
-          isTaken = false;
-          outbox.close();
-          log.info("link closed", { cause: cause?.code ?? null });
-        }
+        mine.isTaken = false;
+        current = null;
+        outbox.close();
+        log.info("link closed", { cause: cause?.code ?? null });
         onEnd();
       },
     });
-    const cancelHandshake = clock.after(LIMITS.handshakeMs, () => {
-      if (!isTaken || current !== endpoint)
-        endpoint.close(new HoldfastError("LINK_TIMEOUT", "no welcome in time"));
+    const mine: Talk = { endpoint, taking: null, isTaken: false };
+    // A welcome may wait to be read while a late timer fires (law 13).
+    let cancelHandshake = clock.after(LIMITS.handshakeMs, () => {
+      cancelHandshake = clock.afterPoll(() => {
+        if (!mine.isTaken) endpoint.close(new HoldfastError("LINK_TIMEOUT", "no welcome in time"));
+      });
     });
-    current = endpoint;
+    current = mine;
     const { journalId, epoch, head } = journal.state;
     endpoint.send([
       {
@@ -131,39 +143,44 @@ export function startLinkClient(options: LinkClientOptions): LinkClient {
     ]);
   }
 
-  /** Nothing is answered before a controller with a sufficient fence has taken the link. */
-  function guarded(): MethodTable {
+  /** Nothing is answered before a controller with a sufficient fence has taken this very link. */
+  function guarded(talkNow: () => Talk): MethodTable {
     const table: Record<string, unknown> = {};
     for (const [name, run] of Object.entries(options.methods)) {
       table[name] = async (params: never) => {
         // The fence of a welcome that came just before may still be on its way to the disk.
-        await taking;
-        if (!isTaken) throw new HoldfastError("FENCED", "the link was not taken over yet");
+        await talkNow().taking;
+        if (!talkNow().isTaken) throw new HoldfastError("FENCED", "the link was not taken over yet");
         return (run as (params: never) => Promise<unknown>)(params);
       };
     }
     return table as unknown as MethodTable;
   }
 
-  function onFrame(endpoint: Endpoint, frame: PassedFrame): void {
+  function onFrame(mine: Talk, frame: PassedFrame): void {
+    const fault = (text: string) => mine.endpoint.close(new HoldfastError("FRAME_INVALID", text));
     switch (frame.kind) {
       case "welcome":
-        return takeOver(endpoint, frame);
+        return mine.taking === null ? takeOver(mine, frame) : fault("a link is taken over once");
       case "refuse":
         log.warn("the controller refused the link", { code: frame.error.code });
-        return endpoint.close(fromWireError(frame.error));
+        return mine.endpoint.close(fromWireError(frame.error));
       case "ack":
+        // From anybody else, or of more than there is, it would drop what nobody has.
+        if (!mine.isTaken || frame.seq > journal.state.head)
+          return fault(`nothing to acknowledge at ${frame.seq}`);
         outbox.acknowledged(frame.seq);
         journal.acknowledge(frame.seq);
         return wake();
       case "consumed":
+        if (!mine.isTaken) return fault("nothing was sent that could be consumed");
         outbox.consumed(frame.bytes);
         return wake();
       case "hello":
       case "event":
       case "delta":
       case "snapshot":
-        return endpoint.close(new HoldfastError("FRAME_INVALID", `a controller can't send ${frame.kind}`));
+        return fault(`a controller can't send ${frame.kind}`);
       default: {
         const never: never = frame;
         throw new TypeError(`frame ${String(never)} is not handled`);
@@ -171,30 +188,29 @@ export function startLinkClient(options: LinkClientOptions): LinkClient {
     }
   }
 
-  function takeOver(endpoint: Endpoint, welcome: FrameOf<"welcome">): void {
-    if (isTaken && current === endpoint) {
-      return endpoint.close(new HoldfastError("FRAME_INVALID", "a link is taken over once"));
-    }
-    taking = journal.takeFence(welcome.fence).then(
+  function takeOver(mine: Talk, welcome: FrameOf<"welcome">): void {
+    mine.taking = journal.takeFence(welcome.fence).then(
       () => {
-        if (current !== endpoint) return;
-        isTaken = true;
-        outbox.open(welcome.applied);
+        if (current !== mine) return;
+        mine.isTaken = true;
+        outbox.open(Math.min(welcome.applied, journal.state.head));
         log.info("link taken over", { fence: welcome.fence, applied: welcome.applied });
         flush();
       },
-      (error: unknown) => endpoint.close(asHoldfastError(error)),
+      (error: unknown) => mine.endpoint.close(asHoldfastError(error)),
     );
   }
 
   dial();
   return {
     wake,
+    isTaken: () => current?.isTaken ?? false,
     stop() {
       isStopped = true;
       cancelWait();
       cancelFlush?.();
-      current?.close(null);
+      dialling?.terminate();
+      current?.endpoint.close(null);
     },
   };
 }

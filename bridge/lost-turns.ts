@@ -1,6 +1,6 @@
 /**
- * Turns that an earlier life of this bridge left open. Its death took every process along, so none of them runs: each
- * gets its one end, by what the journal says about how far it came.
+ * Turns that an earlier life of this bridge left open. Its death took every process along, or `slots.ts` has ended what
+ * was left, so none of them runs: each gets its one end, by what the journal says about how far it came.
  */
 import type { Clock } from "../protocol/clock.ts";
 import { HoldfastError, toWireError } from "../protocol/errors.ts";

@@ -57,6 +57,7 @@ export function createMember(options: MemberOptions): Member {
   let generation = 0;
   let subscriptions = 0;
   let retiring: Promise<boolean> | null = null;
+  let starting: Promise<unknown> = Promise.resolve();
 
   async function launchRequest(submission: Submission, signal: AbortSignal): Promise<LaunchRequest> {
     slot ??= await openSlot(config, id);
@@ -102,6 +103,20 @@ export function createMember(options: MemberOptions): Member {
     };
   }
 
+  /** True when there was a process. From this call on no turn meets it any more. */
+  async function endResidence(why: string): Promise<boolean> {
+    if (retiring !== null) return retiring;
+    if (residence === null) return false;
+    const { resident } = residence;
+    residence = null;
+    const { processGeneration } = resident;
+    report({ type: "member.process", member: id, processGeneration, state: "retired", detail: why });
+    retiring = endProcess(resident).finally(() => {
+      retiring = null;
+    });
+    return retiring;
+  }
+
   async function endProcess(resident: Resident): Promise<boolean> {
     const left = await resident.stop();
     if (left.length > 0) throw processesLeft(left);
@@ -127,9 +142,16 @@ export function createMember(options: MemberOptions): Member {
     };
   }
 
+  /** One start of a process at a time: one that was cancelled empties the slot when it ends, of another's process too. */
+  function startAlone<T>(start: () => Promise<T>): Promise<T> {
+    const started = starting.then(start);
+    starting = started.catch(() => undefined /* its caller is told */);
+    return started;
+  }
+
   /** A process for the turn: resumed with the locator, or new without one. */
   async function launch(submission: Submission, signal: AbortSignal): Promise<ResumeResult | null> {
-    await member.retire("replaced");
+    await endResidence("replaced");
     const request = await launchRequest(submission, signal);
     const { processGeneration } = request;
     report({ type: "member.process", member: id, processGeneration, state: "started", detail: "" });
@@ -151,7 +173,8 @@ export function createMember(options: MemberOptions): Member {
     let decision = decideContext(facts);
     if (decision.kind === "resume" || (decision.kind === "decided" && decision.status === "NEW")) {
       // The same facts, so that the reason stays why the process had to be replaced.
-      decision = decideContext({ ...facts, resume: await launch(submission, signal) });
+      const resume = await startAlone(() => launch(submission, signal));
+      decision = decideContext({ ...facts, resume });
     }
     if (decision.kind !== "decided") {
       const error = new HoldfastError("RESUME_FAILED", decision.reason);
@@ -184,30 +207,25 @@ export function createMember(options: MemberOptions): Member {
     prepare,
     async proveDelivery(submission, nativeId, nativeMessage) {
       await retiring;
-      const request = await launchRequest(submission, new AbortController().signal);
-      return driver.proveDelivery(request, nativeId, nativeMessage);
+      return startAlone(async () => {
+        const request = await launchRequest(submission, new AbortController().signal);
+        return driver.proveDelivery(request, nativeId, nativeMessage);
+      });
     },
     turnEnded(settlement) {
       member.active = null;
       if (residence === null) return;
       if (settlement.settled) residence.tookLastTurn = true;
       if (settlement.keepsProcess) return;
-      member.retire("the turn left it unusable").catch((error: unknown) => {
+      endResidence("the turn left it unusable").catch((error: unknown) => {
         // The turn stays what it is; the next launch reaps the slot before it starts anything.
         log.warn("retirement not confirmed", { member: id, error: asHoldfastError(error).message });
       });
     },
     async retire(why) {
-      if (retiring !== null) return retiring;
-      if (residence === null) return false;
-      const { resident } = residence;
-      residence = null;
-      const { processGeneration } = resident;
-      report({ type: "member.process", member: id, processGeneration, state: "retired", detail: why });
-      retiring = endProcess(resident).finally(() => {
-        retiring = null;
-      });
-      return retiring;
+      // A process that is being started would be left behind; its turn has been ended, so this does not take long.
+      await starting;
+      return endResidence(why);
     },
   };
   return member;

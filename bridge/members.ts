@@ -7,10 +7,13 @@ import type { BridgeConfig } from "../protocol/bridge-config.ts";
 import type { Clock } from "../protocol/clock.ts";
 import { asHoldfastError, HoldfastError } from "../protocol/errors.ts";
 import type { ControlEvent } from "../protocol/events.ts";
-import type { Result } from "../protocol/methods.ts";
+import { LIMITS } from "../protocol/limits.ts";
+import type { CliName } from "../protocol/locator.ts";
+import type { Params, Result } from "../protocol/methods.ts";
 import type { Settlement } from "../protocol/settlement.ts";
+import type { Driver } from "./drivers/driver.ts";
 import { DRIVERS } from "./drivers/registry.ts";
-import type { Journal } from "./journal.ts";
+import { type Journal, UNACKED_EVENTS } from "./journal.ts";
 import type { Log } from "./log.ts";
 import { createMember, type Member } from "./member.ts";
 import type { Outbox } from "./outbox.ts";
@@ -27,11 +30,15 @@ export interface MembersOptions {
   onReady(): void;
   /** The journal failed: the bridge must end. */
   onBroken(error: HoldfastError): void;
+  drivers?: ReadonlyMap<CliName, Driver>;
+  unackedEvents?: number;
 }
 
 export interface Members {
   submit(submission: Submission): Promise<void>;
   abort(turn: string): void;
+  /** What became of a turn. `never_received` is a promise: it is in the journal before it is answered. */
+  recover(params: Params<"turn.recover">): Promise<Result<"turn.recover">["state"]>;
   status(): Result<"bridge.status">;
   retire(member: string): Promise<boolean>;
   isActive(turn: string): boolean;
@@ -44,11 +51,29 @@ export function createMembers(options: MembersOptions): Members {
   const { config, journal, outbox, clock, log } = options;
   const members = new Map<string, Member>();
   const turns = new Map<string, TurnRunner>();
+  const vetoing = new Set<string>();
+  const drivers = options.drivers ?? DRIVERS;
+  const unackedEvents = options.unackedEvents ?? UNACKED_EVENTS;
   let isStopping = false;
+  let isShedding = false;
 
   function append(event: ControlEvent): Promise<unknown> {
     return journal.append(event);
   }
+
+  function isOverloaded(): boolean {
+    return journal.state.unacked.length >= unackedEvents;
+  }
+
+  /** The controller was away too long for what the journal may keep: what runs is ended, and says so. */
+  function shed(): void {
+    isShedding = true;
+    log.warn("too many unacknowledged events; running turns are ended", { events: unackedEvents });
+    for (const runner of turns.values()) runner.abort();
+  }
+  journal.onDurable(() => {
+    if (isOverloaded() && !isShedding) shed();
+  });
 
   function report(event: ControlEvent): void {
     append(event).catch((error: unknown) => options.onBroken(asHoldfastError(error, "STORE_ERROR")));
@@ -62,7 +87,7 @@ export function createMembers(options: MembersOptions): Members {
         throw new HoldfastError("REQUEST_INVALID", `the member is of ${known.cli}, not ${cli}`);
       return known;
     }
-    const driver = DRIVERS.get(cli);
+    const driver = drivers.get(cli);
     const entry = config.clis.find((candidate) => candidate.cli === cli);
     if (driver === undefined || entry === undefined)
       throw new HoldfastError("CLI_UNKNOWN", `no driver for ${cli}`);
@@ -84,7 +109,12 @@ export function createMembers(options: MembersOptions): Members {
   function check(submission: Submission): Member {
     if (isStopping) throw new HoldfastError("STOPPED");
     if (submission.text === "") throw new HoldfastError("MESSAGE_EMPTY");
-    if (journal.state.closed.get(submission.turn) === "vetoed") throw new HoldfastError("TURN_VETOED");
+    if (Buffer.byteLength(submission.text) > LIMITS.userTextBytes)
+      throw new HoldfastError("MESSAGE_TOO_LARGE");
+    const isVetoed = vetoing.has(submission.turn) || journal.state.closed.get(submission.turn) === "vetoed";
+    if (isVetoed) throw new HoldfastError("TURN_VETOED");
+    if (isOverloaded()) throw new HoldfastError("OVERLOADED", "too many events are unacknowledged");
+    isShedding = false;
     const highest = journal.state.numbers.get(submission.member) ?? 0;
     if (submission.number <= highest || journal.state.closed.has(submission.turn)) {
       throw new HoldfastError("TURN_NUMBER_USED", `number ${submission.number} is not above ${highest}`);
@@ -140,6 +170,21 @@ export function createMembers(options: MembersOptions): Members {
       if (runner === undefined) throw new HoldfastError("ABORT_NO_TURN");
       runner.abort();
     },
+    async recover({ turn, member, number }) {
+      if (turns.has(turn)) return "active";
+      const known = journal.state.closed.get(turn);
+      if (known !== undefined) return known === "ended" ? "ended" : "never_received";
+      // A number that was accepted belongs to a turn whose end is no longer remembered.
+      if (number <= (journal.state.numbers.get(member) ?? 0)) return "forgotten";
+      // From now on, and not only once it is stored: a submission of the same turn may be right behind.
+      vetoing.add(turn);
+      try {
+        await append({ type: "turn.vetoed", member, turn });
+      } finally {
+        vetoing.delete(turn);
+      }
+      return "never_received";
+    },
     status: () => ({
       members: [...members.values()].flatMap((member) => {
         const resident = member.resident();
@@ -168,7 +213,10 @@ export function createMembers(options: MembersOptions): Members {
       const running = [...turns.values()];
       for (const runner of running) runner.abort();
       await Promise.all(running.map((runner) => runner.ended));
-      await Promise.all([...members.values()].map((member) => member.retire("the sandbox stops")));
+      const retired = await Promise.allSettled(
+        [...members.values()].map((member) => member.retire("the sandbox stops")),
+      );
+      for (const result of retired) if (result.status === "rejected") throw result.reason;
     },
   };
 }

@@ -7,8 +7,9 @@
 import { chmod, chown, mkdir, readdir, realpath, stat } from "node:fs/promises";
 import { join } from "node:path";
 import type { BridgeConfig } from "../protocol/bridge-config.ts";
+import type { Clock } from "../protocol/clock.ts";
 import { HoldfastError } from "../protocol/errors.ts";
-import type { SlotMark } from "./census.ts";
+import { type ProcessEntry, reapSlot, type SlotMark } from "./census.ts";
 
 /** Every process of a slot carries this variable with the slot's own value; the mark where slots have no user. */
 export const SLOT_VARIABLE = "HOLDFAST_SLOT";
@@ -52,7 +53,7 @@ async function findOrMake(config: BridgeConfig, member: string): Promise<Slot> {
   const isMade = owner !== null && users !== null && owner >= users.firstUid;
   const user = users === null ? null : { uid: isMade ? owner : await freeUid(config), gid: users.gid };
   if (!isMade) await makeSlot(root, user);
-  const markValue = `${config.sandboxId}/${member}`;
+  const markValue = markValueOf(config, member);
   return {
     member,
     root,
@@ -69,6 +70,38 @@ async function findOrMake(config: BridgeConfig, member: string): Promise<Slot> {
         : { kind: "uid", uid: user.uid },
     markValue,
   };
+}
+
+function markValueOf(config: BridgeConfig, member: string): string {
+  return `${config.sandboxId}/${member}`;
+}
+
+/**
+ * Ends what an earlier life of the bridge has left in the slots: its turns are lost, and must not go on unseen. In a
+ * container nothing can be left, since its end takes every process along. Returns what could not be ended.
+ */
+export async function reapSlots(config: BridgeConfig, clock: Clock): Promise<ProcessEntry[]> {
+  if (config.isolation === "container") return [];
+  const left: ProcessEntry[] = [];
+  for (const member of await membersIn(config.slotsDirectory)) {
+    const mark: SlotMark = {
+      kind: "environment",
+      variable: SLOT_VARIABLE,
+      value: markValueOf(config, member),
+    };
+    left.push(...(await reapSlot(mark, clock, config.limits.stopMs)));
+  }
+  return left;
+}
+
+/** Before the first slot there may be no directory. */
+async function membersIn(path: string): Promise<string[]> {
+  try {
+    return await readdir(path);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return [];
+    throw new HoldfastError("CLI_NOT_READY", "the slots can't be listed", { cause: error });
+  }
 }
 
 async function makeSlot(root: string, user: Slot["user"]): Promise<void> {
@@ -99,7 +132,7 @@ async function ownerOf(path: string): Promise<number | null> {
 /** One above the highest user that owns a slot: a user is never given to a second member. */
 async function freeUid(config: BridgeConfig): Promise<number> {
   let highest = (config.users?.firstUid ?? 0) - 1;
-  for (const name of await readdir(config.slotsDirectory)) {
+  for (const name of await membersIn(config.slotsDirectory)) {
     highest = Math.max(highest, (await ownerOf(join(config.slotsDirectory, name))) ?? 0);
   }
   return highest + 1;

@@ -24,6 +24,8 @@ export interface TurnRecord {
   nativeError: NativeError | null;
   nativeEnd: Extract<Observation, { kind: "native_end" }> | null;
   exit: ProcessExit | null;
+  /** A question was rejected: said with the settlement, since the CLI may end the turn over it without an error. */
+  rejectedQuestion: boolean;
   mark(stage: Stage): void;
   note(evidence: Evidence): void;
   conclude(machine: TurnMachine, resident: Resident | null, keepsProcess: boolean): Settlement;
@@ -42,6 +44,7 @@ export function createTurnRecord(clock: Clock): TurnRecord {
     nativeError: null,
     nativeEnd: null,
     exit: null,
+    rejectedQuestion: false,
     mark(stage) {
       if (!marks.has(stage)) marks.set(stage, clock.monotonicMs());
     },
@@ -96,7 +99,8 @@ function errorOf(machine: TurnMachine, record: TurnRecord): HoldfastError | null
       if (record.nativeEnd?.status === "failed") {
         return new HoldfastError("NATIVE_FAILED", nativeText || "the CLI ended the turn without an answer");
       }
-      return machine.identity === "verify_unavailable" ? new HoldfastError("IDENTITY_UNVERIFIED") : null;
+      if (machine.identity === "verify_unavailable") return new HoldfastError("IDENTITY_UNVERIFIED");
+      return record.rejectedQuestion ? new HoldfastError("QUESTION_UNSUPPORTED") : null;
     case "refused":
     case "gate_failed":
     case "submit_rejected":

@@ -300,6 +300,9 @@ export function createTurnRunner(submission: Submission, ports: RunnerPorts): Tu
       case "stream_lost":
         record.note(observation.evidence);
         return dispatch("stream_lost");
+      case "question_rejected":
+        record.rejectedQuestion = true;
+        return record.note(observation.evidence);
       case "permission_unresolved":
         record.note(observation.evidence);
         record.error ??= new HoldfastError(observation.code, observation.detail);

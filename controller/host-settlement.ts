@@ -1,5 +1,5 @@
 /** Settlements that the host itself gives, where no bridge can: never received, container gone, journal lost. Pure. */
-import { type ErrorCode, HoldfastError, toWireError } from "../protocol/errors.ts";
+import { clip, type ErrorCode, HoldfastError, toWireError } from "../protocol/errors.ts";
 import type { Evidence } from "../protocol/evidence.ts";
 import type { ContextStatus, Outcome, Settlement } from "../protocol/settlement.ts";
 import { NO_USAGE } from "../protocol/usage.ts";
@@ -19,13 +19,13 @@ export function hostSettlement(options: {
     subscription: null,
     sequence: null,
     at: options.at,
-    detail: options.reason,
+    detail: clip(options.reason),
   };
   return {
     outcome: options.outcome,
     settled: false,
     context: options.context ?? null,
-    contextReason: options.context === undefined ? "" : options.reason,
+    contextReason: options.context === undefined ? "" : clip(options.reason),
     session: null,
     processGeneration: null,
     parts: [],

@@ -6,6 +6,7 @@ import type { Clock } from "../protocol/clock.ts";
 import { asHoldfastError, HoldfastError } from "../protocol/errors.ts";
 import { OurId } from "../protocol/ids.ts";
 import type { CliName } from "../protocol/locator.ts";
+import { isOpen } from "../protocol/record-state.ts";
 import type { Settlement } from "../protocol/settlement.ts";
 import { admitTurn, launchOf } from "./admission.ts";
 import { realClock } from "./clock.ts";
@@ -104,12 +105,17 @@ export async function openHost(options: HostOptions): Promise<Host> {
     return found;
   }
 
-  function follow(turn: TurnRow, sandbox: LiveSandbox) {
+  /** @param sent settles when the turn was handed to the bridge, or will not be */
+  function follow(turn: TurnRow, sandbox: LiveSandbox, sent: Promise<void>) {
     const made = createLiveTurn({
       id: turn.id,
       member: turn.member,
       number: turn.number,
       async abort() {
+        // An abort that overtakes the submission would find no turn, and the turn would run on.
+        await sent;
+        const row = store.turn(turn.id);
+        if (row === null || !isOpen(row.state)) throw new HoldfastError("ABORT_NO_TURN");
         const { link } = await sandbox.ready();
         await link.request("turn.abort", { turn: turn.id });
       },
@@ -175,7 +181,7 @@ export async function openHost(options: HostOptions): Promise<Host> {
     const open = store.openTurnsOf(row.id);
     if (open.length === 0 || !drivers.has(row.kind)) return;
     const sandbox = sandboxOf(row.id);
-    for (const turn of open) follow(turn, sandbox);
+    for (const turn of open) follow(turn, sandbox, Promise.resolve());
     await sandbox.attach();
     // Finds the sandbox as it is now; a running one dials in, a stopped one is started, a missing one ends its turns.
     sandbox.ready().catch((error: unknown) => {
@@ -258,11 +264,14 @@ export async function openHost(options: HostOptions): Promise<Host> {
       const sandbox = sandboxOf(memberRow(member).sandbox);
       const row = admitTurn(store, member, text, id);
       const sent = sandbox.holdUnsent(row.turn.id);
-      const turn = follow(row.turn, sandbox);
-      send(row, text, limitMs, sent).catch((error: unknown) => {
-        onWarning(`turn ${row.turn.id}`, asHoldfastError(error).message);
-        turn.fail(asHoldfastError(error));
-      });
+      const sending = Promise.withResolvers<void>();
+      const turn = follow(row.turn, sandbox, sending.promise);
+      send(row, text, limitMs, sent)
+        .catch((error: unknown) => {
+          onWarning(`turn ${row.turn.id}`, asHoldfastError(error).message);
+          turn.fail(asHoldfastError(error));
+        })
+        .finally(sending.resolve);
       return turn.handle;
     },
     running(turn) {

@@ -29,6 +29,8 @@ export interface SandboxLinkOptions {
   token: string;
   store: Store;
   clock: Clock;
+  /** Turns of which nothing has been sent yet: they have nothing to lose with a bridge's journal. */
+  unsent: ReadonlySet<string>;
   onUp(): void;
   /** The link is gone, or the bridge that dialled was refused (then with the reason). */
   onDown(cause: HoldfastError | null): void;
@@ -56,17 +58,32 @@ export async function openSandboxLink(options: SandboxLinkOptions): Promise<Sand
     if (problem !== null) {
       endpoint.send([{ kind: "refuse", error: toWireError(problem) }]);
       endpoint.close(problem);
-      return options.onDown(problem);
+      // One who is refused beside a good bridge has nothing to do with that one.
+      if (current === null) options.onDown(problem);
+      return;
     }
     // A new link discards the old one: frames of a dead bridge may still be in it.
     const old = current;
     current = null;
     old?.close(null);
-    const { applied, lost } = store.follow(sandboxId, hello.head);
+    const followed = follow(hello);
+    if (followed instanceof HoldfastError) {
+      endpoint.close(followed);
+      return options.onDown(followed);
+    }
+    const { applied, lost } = followed;
     current = endpoint;
     endpoint.send([{ kind: "welcome", fence: store.fence, applied }]);
     if (lost.length > 0) options.onLost(lost);
     options.onUp();
+  }
+
+  function follow(hello: FrameOf<"hello">): ReturnType<Store["follow"]> | HoldfastError {
+    try {
+      return store.follow(sandboxId, hello.head, options.unsent);
+    } catch (error) {
+      return asHoldfastError(error);
+    }
   }
 
   function accept(socket: WebSocket): void {

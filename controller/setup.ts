@@ -7,6 +7,7 @@ import { join } from "node:path";
 import * as z from "zod/mini";
 import type { DriverLimits } from "../protocol/bridge-config.ts";
 import { HoldfastError } from "../protocol/errors.ts";
+import { parsedJson } from "./parsed-json.ts";
 import { DOCKER_DEFAULTS, dockerSandboxes } from "./sandboxes/docker.ts";
 import { type EngineApi, openEngine } from "./sandboxes/engine-api.ts";
 import { processSandboxes } from "./sandboxes/process.ts";
@@ -74,7 +75,7 @@ function readBundle(path: string): z.infer<typeof Bundle> | null {
     if ((error as NodeJS.ErrnoException).code === "ENOENT") return null;
     throw new HoldfastError("STORE_ERROR", `${path} can't be read`, { cause: error });
   }
-  const parsed = Bundle.safeParse(JSON.parse(text));
+  const parsed = Bundle.safeParse(parsedJson(text));
   if (parsed.success) return parsed.data;
   throw new HoldfastError(
     "STORE_ERROR",

@@ -100,12 +100,11 @@ interface Reader {
 
 function createReader(onReturn: () => void): Reader {
   const waiting: TurnUpdate[] = [];
-  let wake: (() => void) | null = null;
+  const asleep: Array<() => void> = [];
   let ended: { error: HoldfastError | null } | null = null;
 
   function wakeUp(): void {
-    wake?.();
-    wake = null;
+    for (const wake of asleep.splice(0)) wake();
   }
 
   async function next(): Promise<IteratorResult<TurnUpdate>> {
@@ -118,7 +117,7 @@ function createReader(onReturn: () => void): Reader {
         return { done: true, value: undefined };
       }
       await new Promise<void>((resolve) => {
-        wake = resolve;
+        asleep.push(resolve);
       });
     }
   }

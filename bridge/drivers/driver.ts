@@ -77,6 +77,8 @@ export type Observation =
   /** An error or a provisional end was reported, and no final one in time. */
   | { kind: "end_overdue"; error: NativeError | null; evidence: Evidence }
   | { kind: "stream_lost"; reason: string; evidence: Evidence }
+  /** A question is being rejected, since nobody can answer it: the turn goes on, or ends by itself. */
+  | { kind: "question_rejected"; evidence: Evidence }
   | { kind: "permission_unresolved"; code: ErrorCode; detail: string; evidence: Evidence };
 
 /** What a resident process tells the member, with or without an active turn. */

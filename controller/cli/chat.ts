@@ -1,144 +1,117 @@
-/** `holdfast chat`: a conversation in the terminal. Each line is a message; each turn says its status and settlement. */
-import { createInterface } from "node:readline";
-import { HoldfastError } from "../../protocol/errors.ts";
-import type { ControlEvent } from "../../protocol/events.ts";
-import type { Evidence } from "../../protocol/evidence.ts";
-import type { Settlement } from "../../protocol/settlement.ts";
-import type { Host } from "../host.ts";
-import type { TurnHandle } from "../turn-handle.ts";
-import { type Command, MODEL_OPTIONS, MODEL_USAGE, text } from "./command.ts";
-import { readModel } from "./environment.ts";
-import { chooseKind, openCommandHost } from "./open.ts";
-import { type Output, oneLine, printable, seconds } from "./output.ts";
+/** `holdfast chat`: a conversation in the terminal. Each message is a turn; each turn says its status and settlement. */
+import { asHoldfastError, HoldfastError } from "../../protocol/errors.ts";
+import type { ModelRoute } from "../relay/forwarder.ts";
+import { type Command, MODEL_OPTIONS, MODEL_USAGE, text, type Values } from "./command.ts";
+import { converse } from "./converse.ts";
+import { readModel, readRoute } from "./environment.ts";
+import { pipedMessages, terminalMessages } from "./messages.ts";
+import { checkModel } from "./model-check.ts";
+import { chooseKind, memberOptions, type OpenHost, openCommandHost } from "./open.ts";
+import { type Output, oneLine } from "./output.ts";
 
 export const chat: Command = {
   name: "chat",
   summary:
     "Talks with an agent in a sandbox; Ctrl-C aborts a turn, Ctrl-D leaves (the conversation is kept).",
-  usage: `${MODEL_USAGE} [--sandbox docker|process] [--member ID]`,
+  usage: `${MODEL_USAGE} [--sandbox docker|process] [--member ID]
+
+--member goes on with a conversation that was kept; --model and --sandbox are its own then.
+The agent's tools run without asking. Input that is no terminal: each line is a message, answers go to stdout,
+everything else to stderr, and the exit code is 0 when every turn completed.`,
   options: { ...MODEL_OPTIONS, sandbox: { type: "string" }, member: { type: "string" } },
   words: { min: 0, max: 0 },
   async run({ values, environment, output }) {
-    const settings = readModel(values);
-    if (settings === null) throw new HoldfastError("USAGE", "chat needs --base-url and --model");
-    const { host, setup, close } = await openCommandHost({ environment, output, route: settings.route });
+    const { route, model } = readSettings(values);
+    const opened = await openCommandHost({ environment, output, route });
     try {
-      const asked = text(values, "member");
-      const member = asked === undefined ? await makeMember() : host.member(asked).id;
-      await converse(host, member, output);
-      output.progress(`kept: holdfast chat --member ${member} goes on with it`);
-      return 0;
-    } finally {
-      await close();
-    }
+      const { kept, make } = await findMember({ opened, output, values, model });
+      const remark = await checkModel(route);
+      if (remark !== null) output.progress(remark);
 
-    async function makeMember(): Promise<string> {
-      const kind = await chooseKind(text(values, "sandbox"), setup, output);
-      const sandbox = host.createSandbox({ kind }).id;
-      return host.createMember({ sandbox, cli: "opencode", ...memberOptions(settings?.model ?? "") }).id;
+      const isTerminal = process.stdin.isTTY === true && process.stdout.isTTY === true && !output.isJson;
+      let member = kept;
+      try {
+        const { failed } = await converse({
+          host: opened.host,
+          output,
+          kept,
+          member: () => {
+            member ??= make();
+            return member;
+          },
+          open: (onInterrupt) =>
+            isTerminal
+              ? terminalMessages({ input: process.stdin, output: process.stdout, onInterrupt })
+              : pipedMessages(process.stdin),
+        });
+        return isTerminal || failed === 0 ? 0 : 1;
+      } finally {
+        if (member !== null) await leave(opened, member, output);
+      }
+    } finally {
+      await opened.close();
     }
   },
 };
 
-/** The settings of a member that the command line makes. */
-export function memberOptions(model: string) {
-  return {
-    model: { name: model, protocol: "chat-completions" as const, contextTokens: 128_000, outputTokens: 8192 },
-    permissions: { policy: "allow" as const, askedTools: [] },
-  };
+function readSettings(values: Values): { route: ModelRoute; model: string | null } {
+  const isKept = text(values, "member") !== undefined;
+  if (isKept && text(values, "sandbox") !== undefined)
+    throw new HoldfastError("USAGE", "a member has its sandbox: leave --sandbox out");
+  if (!isKept || text(values, "model") !== undefined) {
+    const settings = readModel(values);
+    if (settings !== null) return settings;
+    throw new HoldfastError("USAGE", "chat needs --base-url and --model");
+  }
+  const route = readRoute(values);
+  if (route === null)
+    throw new HoldfastError("USAGE", "chat needs --base-url: addresses and keys are not kept");
+  return { route, model: null };
 }
 
-async function converse(host: Host, member: string, output: Output): Promise<void> {
-  const isTerminal = process.stdin.isTTY === true && process.stdout.isTTY === true;
-  const lines = createInterface({
-    input: process.stdin,
-    output: isTerminal ? process.stdout : undefined,
-    terminal: isTerminal,
-  });
-  let turn: TurnHandle | null = null;
-  const abort = () => {
-    if (turn === null) return lines.close();
-    output.progress("\naborting the turn");
-    turn.abort().catch((error: unknown) => output.progress(`holdfast: the abort failed: ${String(error)}`));
-  };
-  lines.on("SIGINT", abort);
-  process.on("SIGINT", abort);
+/** The member that was named, or how to make one: with the first message, so that a mere look leaves nothing. */
+async function findMember(options: {
+  opened: OpenHost;
+  output: Output;
+  values: Values;
+  model: string | null;
+}): Promise<{ kept: string | null; make(): string }> {
+  const { output, values, model } = options;
+  const { host, setup } = options.opened;
+  const asked = text(values, "member");
+  if (asked === undefined) {
+    const kind = await chooseKind(text(values, "sandbox"), setup, output);
+    return {
+      kept: null,
+      make() {
+        const sandbox = host.createSandbox({ kind }).id;
+        const { id } = host.createMember({ sandbox, cli: "opencode", ...memberOptions(model ?? "") });
+        if (output.isJson) output.json({ kind: "member", member: id, sandbox });
+        return id;
+      },
+    };
+  }
+  const { sandbox, options: own } = host.member(asked);
+  const row = host.store.sandbox(sandbox);
+  if (row === null || row.wanted === "removed")
+    throw new HoldfastError("CONTEXT_LOST", `${asked} is lost: its sandbox ${sandbox} was removed`);
+  if (model !== null && model !== own.model.name)
+    throw new HoldfastError("USAGE", `the model of ${asked} is ${own.model.name}: leave --model out`);
+  await chooseKind(row.kind, setup, output);
+  return { kept: asked, make: () => asked };
+}
+
+/** Stops the sandbox, so that nothing goes on running unseen, and says how to come back. */
+async function leave({ host }: OpenHost, member: string, output: Output): Promise<void> {
+  const { sandbox } = host.member(member);
+  output.progress("stopping the sandbox", "dim");
   try {
-    lines.setPrompt("> ");
-    if (isTerminal) lines.prompt();
-    for await (const line of lines) {
-      if (line.trim() !== "") {
-        turn = host.submit(member, line);
-        await show(turn, output);
-        turn = null;
-      }
-      if (isTerminal) lines.prompt();
-    }
-  } finally {
-    process.off("SIGINT", abort);
-    lines.close();
+    await host.stopSandbox(sandbox);
+  } catch (error) {
+    const fault = asHoldfastError(error);
+    if (fault.code === "MEMBER_BUSY") output.progress("a turn goes on in it, so it runs on");
+    else output.progress(`holdfast: it could not be stopped: ${oneLine(fault.message)}`);
+    output.progress(`to stop it later: ${output.command(`sandbox stop ${sandbox}`)}`);
   }
-}
-
-/** Shows a turn as it goes, and its settlement. */
-export async function show(turn: TurnHandle, output: Output): Promise<Settlement> {
-  const shownChars = new Map<string, number>();
-  for await (const update of turn) {
-    if (output.isJson) output.json(update);
-    else if (update.kind === "text") {
-      const known = shownChars.get(update.part) ?? 0;
-      // Text that replaces what was shown (a retried attempt) begins on a line of its own.
-      if (update.from < known) output.piece(update.text === "" ? output.dim(" [withdrawn]") : "\n");
-      else if (known === 0 && shownChars.size > 0) output.piece("\n");
-      output.piece(printable(update.text));
-      shownChars.set(update.part, update.from + update.text.length);
-    } else if (update.kind === "event") {
-      const note = noteOf(update.entry.event);
-      if (note !== null) output.progress(output.dim(note));
-    }
-  }
-  const settlement = await turn.settlement;
-  if (!output.isJson) {
-    output.line();
-    output.line(output.dim(summary(settlement)));
-  }
-  return settlement;
-}
-
-/** One line about an event that somebody who waits wants to see, or null. */
-export function noteOf(event: ControlEvent): string | null {
-  switch (event.type) {
-    case "turn.context":
-      return `[${event.status}: ${oneLine(event.reason)}]`;
-    case "turn.waiting":
-      return `[waiting on provider: ${oneLine(event.reason)}, try ${event.attempt}]`;
-    case "turn.tool":
-      return `[${event.tool} ${event.status}${event.title === "" ? "" : `: ${oneLine(event.title)}`}]`;
-    case "turn.permission_asked":
-      return `[permission asked: ${event.request.permission} ${oneLine(event.request.patterns.join(", "))}]`;
-    case "turn.permission_closed":
-      return `[permission ${event.reply ?? "-"}: ${event.result}]`;
-    default:
-      return null;
-  }
-}
-
-/** Status, reason, outcome, evidence in one line. */
-export function summary(settlement: Settlement): string {
-  const { outcome, settled, context, error, timings, evidence } = settlement;
-  const last = endEvidence(evidence);
-  const parts = [
-    `${context ?? "-"}`,
-    `${outcome}${settled ? ", settled" : ", not settled"}`,
-    last === undefined ? null : `by ${last.what}`,
-    error === null ? null : `${error.code}: ${oneLine(error.message)}`,
-    timings.totalMs === null ? null : seconds(timings.totalMs),
-  ];
-  return `[${parts.filter((part) => part !== null).join(" · ")}]`;
-}
-
-/** The piece that a verdict rests on: what the native stream showed last, or else the last piece of all. */
-export function endEvidence(evidence: readonly Evidence[]): Evidence | undefined {
-  const inTime = evidence.filter(({ what }) => !what.startsWith("late_"));
-  return inTime.findLast(({ source }) => source === "stream") ?? inTime.at(-1);
+  output.progress(`kept; to go on: ${output.command(`chat --member ${member} --base-url URL`)}`);
 }

@@ -54,18 +54,24 @@ export function readWords(command: Command, argv: readonly string[]): { words: s
       values.help !== true &&
       (positionals.length < command.words.min || positionals.length > command.words.max)
     ) {
-      throw new TypeError(`it takes ${describeWords(command.words)}`);
+      const usage = `${command.name} ${command.usage.split("\n")[0]}`;
+      throw new TypeError(`it takes ${describeWords(command.words)}; usage: ${usage}`);
     }
     return { words: positionals, values: values as Values };
   } catch (cause) {
-    const why = cause instanceof Error ? cause.message : String(cause);
-    throw new HoldfastError("USAGE", `holdfast ${command.name}: ${why}`, { cause });
+    // Node's own text goes on about words that begin with a dash.
+    const why = (cause instanceof Error ? cause.message : String(cause)).replace(
+      /\. To specify a positional.*/s,
+      "",
+    );
+    throw new HoldfastError("USAGE", `${command.name}: ${why}`);
   }
 }
 
 function describeWords({ min, max }: { min: number; max: number }): string {
   if (max === 0) return "no further words";
-  return min === max ? `${min} word(s)` : `${min} to ${max} words`;
+  if (min !== max) return `${min} to ${max} words`;
+  return min === 1 ? "one word" : `${min} words`;
 }
 
 /** An option that was given as text, or undefined. */

@@ -19,24 +19,51 @@ export interface Environment {
   root: string;
   distDirectory: string;
   path: string;
+  /** Marks for what is made here: labels of containers, and `HOLDFAST_LABELS` of the bridges of `process` sandboxes. */
+  labels: Readonly<Record<string, string>>;
   /** Node that runs us, for programs that we start. */
   node: string;
   variables: NodeJS.ProcessEnv;
 }
 
+/**
+ * HOLDFAST_STORE: folder of the store. HOLDFAST_LABELS: `name=value,name=value`. DOCKER_HOST: the engine, where it is a
+ * Unix socket. HOLDFAST_DIST: what the image build wrote. A variable that is empty counts as not set. Throws USAGE.
+ */
 export function readEnvironment(values: Values, variables: NodeJS.ProcessEnv): Environment {
   const root = fileURLToPath(new URL("../..", import.meta.url));
-  const dataHome = variables.XDG_DATA_HOME ?? join(variables.HOME ?? homedir(), ".local", "share");
-  const given = text(values, "store") ?? variables.HOLDFAST_STORE;
+  const dataHome = variables.XDG_DATA_HOME || join(variables.HOME || homedir(), ".local", "share");
+  const given = text(values, "store");
+  if (given === "") throw new HoldfastError("USAGE", "--store needs a folder");
+  const named = given ?? (variables.HOLDFAST_STORE || undefined);
   return {
-    storeDirectory: given === undefined ? join(dataHome, "holdfast") : resolve(given),
+    storeDirectory: named === undefined ? join(dataHome, "holdfast") : resolve(named),
     engineSocketPath: engineSocket(variables.DOCKER_HOST),
     root,
-    distDirectory: join(root, "dist"),
-    path: variables.PATH ?? "/usr/bin:/bin",
+    distDirectory: variables.HOLDFAST_DIST ? resolve(variables.HOLDFAST_DIST) : join(root, "dist"),
+    path: variables.PATH || "/usr/bin:/bin",
+    labels: readLabels(variables.HOLDFAST_LABELS ?? ""),
     node: process.execPath,
     variables,
   };
+}
+
+function readLabels(list: string): Record<string, string> {
+  const pairs = list.split(",").filter((pair) => pair !== "");
+  return Object.fromEntries(
+    pairs.map((pair) => {
+      const at = pair.indexOf("=");
+      if (at <= 0) throw new HoldfastError("USAGE", `HOLDFAST_LABELS takes name=value, not "${pair}"`);
+      return [pair.slice(0, at), pair.slice(at + 1)];
+    }),
+  );
+}
+
+/** The labels in the form in which they were read. */
+export function labelList(labels: Environment["labels"]): string {
+  return Object.entries(labels)
+    .map(([name, value]) => `${name}=${value}`)
+    .join(",");
 }
 
 export interface ModelSettings {
@@ -46,28 +73,56 @@ export interface ModelSettings {
 
 /** The model that the options name, or null when they name none. Throws USAGE or REQUEST_INVALID. */
 export function readModel(values: Values): ModelSettings | null {
-  const baseUrl = text(values, "base-url");
+  const route = readRoute(values);
   const model = text(values, "model");
+  if (route === null) {
+    if (model === undefined) return null;
+    throw new HoldfastError("USAGE", "--model needs --base-url");
+  }
+  if (model === undefined || model === "") throw new HoldfastError("USAGE", "--base-url needs --model");
+  return { route, model };
+}
+
+/** The way to the model alone, for a member that has its model. */
+export function readRoute(values: Values): ModelRoute | null {
+  const baseUrl = text(values, "base-url");
   const keyFile = text(values, "key-file");
   if (baseUrl === undefined) {
-    if (model === undefined && keyFile === undefined) return null;
-    throw new HoldfastError("USAGE", "--model and --key-file need --base-url");
+    if (keyFile === undefined) return null;
+    throw new HoldfastError("USAGE", "--key-file needs --base-url");
   }
-  if (model === undefined) throw new HoldfastError("USAGE", "--base-url needs --model");
-  if (!/^https?:$/.test(URL.parse(baseUrl)?.protocol ?? "")) {
-    throw new HoldfastError("REQUEST_INVALID", `${baseUrl} is no http or https URL`);
+  const url = URL.parse(baseUrl);
+  if (url === null || !/^https?:$/.test(url.protocol)) {
+    throw new HoldfastError("REQUEST_INVALID", `${withoutSecrets(baseUrl)} is no http or https URL`);
   }
-  return { route: { baseUrl, key: keyFile === undefined ? null : readKey(keyFile) }, model };
+  if (url.username !== "" || url.password !== "" || url.search !== "" || url.hash !== "") {
+    throw new HoldfastError(
+      "REQUEST_INVALID",
+      `--base-url takes an address alone (${url.origin}${url.pathname}): a key belongs into a file, see --key-file`,
+    );
+  }
+  return { baseUrl, key: keyFile === undefined ? null : readKey(keyFile) };
+}
+
+/** Somebody may have put a key into the address. */
+function withoutSecrets(address: string): string {
+  return address.replace(/[?#].*$/s, "").replace(/\/\/[^/]*@/, "//");
 }
 
 /** The key is read from a file that only its owner may read: never from argv, which every process can see. */
 function readKey(path: string): string {
-  if (!existsSync(path)) throw new HoldfastError("REQUEST_INVALID", `the key file ${path} does not exist`);
-  if ((statSync(path).mode & 0o077) !== 0) {
-    throw new HoldfastError("REQUEST_INVALID", `the key file ${path} can be read by others: chmod 600 it`);
+  const refuse = (why: string, cause?: unknown) =>
+    new HoldfastError("REQUEST_INVALID", `the key file ${path} ${why}`, { cause });
+  if (!existsSync(path)) throw refuse("does not exist");
+  let key: string;
+  try {
+    if ((statSync(path).mode & 0o077) !== 0) throw refuse("can be read by others: chmod 600 it");
+    key = readFileSync(path, "utf8").trim();
+  } catch (error) {
+    throw error instanceof HoldfastError ? error : refuse("can't be read", error);
   }
-  const key = readFileSync(path, "utf8").trim();
-  if (key === "" || /\s/.test(key))
-    throw new HoldfastError("REQUEST_INVALID", `the key file ${path} holds no single key`);
+  if (key === "") throw refuse("is empty");
+  // What a header can carry; two words are no key, and a binary file is none.
+  if (!/^[\x21-\x7e]+$/.test(key)) throw refuse("holds no single key");
   return key;
 }

@@ -5,21 +5,30 @@ import { join } from "node:path";
 import { HoldfastError } from "../../protocol/errors.ts";
 import type { Command } from "./command.ts";
 import type { Environment } from "./environment.ts";
+import { commandSetup } from "./open.ts";
 
 export const imageBuild: Command = {
   name: "image build",
   summary: "Builds the sandbox image, or finds that it is up to date.",
-  usage: "[--base IMAGE] [--tag NAME] [--json]",
-  options: { base: { type: "string" }, tag: { type: "string" } },
+  usage: "[--base IMAGE] [--tag NAME] [--bundle-only] [--json]    (--bundle-only: for process sandboxes)",
+  options: { base: { type: "string" }, tag: { type: "string" }, "bundle-only": { type: "boolean" } },
   words: { min: 0, max: 0 },
-  run: ({ values, environment }) => {
+  async run({ values, environment }) {
     const args: string[] = [];
     for (const name of ["base", "tag"]) {
       const value = values[name];
       if (typeof value === "string") args.push(`--${name}`, value);
     }
-    if (values.json === true) args.push("--json");
-    return runBuild(environment, args);
+    for (const name of ["bundle-only", "json"]) if (values[name] === true) args.push(`--${name}`);
+    if (values["bundle-only"] !== true) {
+      const setup = commandSetup(environment);
+      const hasEngine = await setup.engine.ping().finally(() => setup.close());
+      if (!hasEngine) throw new HoldfastError("ENGINE_MISSING");
+    }
+    const code = await runBuild(environment, args);
+    if (code !== 0)
+      throw new HoldfastError("ENGINE_ERROR", `the build failed (exit code ${code}), see above`);
+    return 0;
   },
 };
 

@@ -1,4 +1,5 @@
 /** The command line: finds the command, reads its words, runs it, and says errors in one line with the next step. */
+import { readFileSync } from "node:fs";
 import { asHoldfastError, HoldfastError } from "../../protocol/errors.ts";
 import { chat } from "./chat.ts";
 import { type Command, readWords } from "./command.ts";
@@ -6,7 +7,7 @@ import { demo } from "./demo.ts";
 import { doctor } from "./doctor.ts";
 import { readEnvironment } from "./environment.ts";
 import { imageBuild } from "./image.ts";
-import { createOutput } from "./output.ts";
+import { createOutput, type Output } from "./output.ts";
 import { sandboxList, sandboxRemove, sandboxStop } from "./sandbox.ts";
 import { tourTurn } from "./tour-turn.ts";
 import { turnShow } from "./turn.ts";
@@ -27,32 +28,63 @@ const HIDDEN: readonly Command[] = [tourTurn];
 
 const INTRODUCTION = `holdfast runs native coding-agent CLIs in retained sandboxes and says of every turn, with evidence,
 whether it settled and whether the native conversation survived.
-
-usage: holdfast COMMAND [options]      holdfast COMMAND --help
 `;
 
-async function main(argv: readonly string[]): Promise<number> {
-  const isJson = argv.includes("--json");
-  const output = createOutput({ isJson, noColor: process.env.NO_COLOR !== undefined });
+const ENVIRONMENT = `environment:
+  HOLDFAST_STORE   folder of the store, when --store does not name it (default: ~/.local/share/holdfast)
+  HOLDFAST_LABELS  name=value,name=value: further labels of the containers that are made
+  HOLDFAST_DIST    folder that the image build wrote (default: dist beside the program)
+  DOCKER_HOST      unix:///path of the engine's socket
+  NO_COLOR         no colour`;
+
+async function main(argv: readonly string[], variables: NodeJS.ProcessEnv): Promise<number> {
+  // Npm's scripts of these names run us: what we tell the user to type must work there.
+  const isNpm = /^(start|holdfast)$/.test(variables.npm_lifecycle_event ?? "");
+  const output = createOutput({
+    isJson: argv.includes("--json"),
+    noColor: (variables.NO_COLOR ?? "") !== "" || variables.TERM === "dumb",
+    callName: isNpm ? "npm run holdfast --" : "holdfast",
+  });
   try {
-    if (argv.length === 0 || (argv[0]?.startsWith("-") && /^(-h|--help)$/.test(argv[0]))) {
-      output.line(INTRODUCTION);
-      for (const { name, summary } of COMMANDS) output.line(`  ${name.padEnd(14)} ${summary}`);
-      output.line("\nevery command: --store DIR (or HOLDFAST_STORE), --json, --help");
-      return argv.length === 0 ? 2 : 0;
+    const [first = "", second = ""] = argv;
+    if (first === "" || /^(-h|--help|help)$/.test(first)) {
+      introduce(COMMANDS, output);
+      return first === "" ? 2 : 0;
+    }
+    if (first === "--version") {
+      output.line(version());
+      return 0;
+    }
+    const group = COMMANDS.filter(({ name }) => name.startsWith(`${first} `));
+    if (group.length > 0 && /^(-h|--help)$/.test(second)) {
+      introduce(group, output);
+      return 0;
     }
     const { command, rest } = findCommand(argv);
     const { words, values } = readWords(command, rest);
     if (values.help === true) {
-      output.line(`usage: holdfast ${command.name} ${command.usage}\n\n${command.summary}`);
+      output.line(`${command.summary}\n\nusage: ${output.command(`${command.name} ${command.usage}`)}`);
       return 0;
     }
-    return await command.run({ words, values, environment: readEnvironment(values, process.env), output });
+    return await command.run({ words, values, environment: readEnvironment(values, variables), output });
   } catch (error) {
     const fault = asHoldfastError(error);
     output.error(fault);
     return fault.code === "USAGE" ? 2 : 1;
   }
+}
+
+function introduce(commands: readonly Command[], output: Output): void {
+  output.line(INTRODUCTION);
+  output.line(`usage: ${output.command("COMMAND [options]")}      ${output.command("COMMAND --help")}\n`);
+  for (const { name, summary } of commands) output.line(`  ${name.padEnd(14)} ${summary}`);
+  output.line("\nevery command: --store DIR, --json, --help\n");
+  output.line(ENVIRONMENT);
+}
+
+function version(): string {
+  const text = readFileSync(new URL("../../package.json", import.meta.url), "utf8");
+  return (JSON.parse(text) as { version: string }).version;
 }
 
 function findCommand(argv: readonly string[]): { command: Command; rest: string[] } {
@@ -65,4 +97,11 @@ function findCommand(argv: readonly string[]): { command: Command; rest: string[
   throw new HoldfastError("USAGE", `there is no command "${argv.slice(0, 2).join(" ")}": ${hint}`);
 }
 
-process.exitCode = await main(process.argv.slice(2));
+/** Whoever reads us may go early (`| head`): what we do is then done without a reader, cleaning up included. */
+function ignoreBrokenPipe(error: NodeJS.ErrnoException): void {
+  if (error.code !== "EPIPE") throw error;
+}
+process.stdout.on("error", ignoreBrokenPipe);
+process.stderr.on("error", ignoreBrokenPipe);
+
+process.exitCode = await main(process.argv.slice(2), process.env);

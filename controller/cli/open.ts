@@ -2,10 +2,12 @@
 import { HoldfastError } from "../../protocol/errors.ts";
 import { type Host, openHost } from "../host.ts";
 import type { ModelRoute } from "../relay/forwarder.ts";
+import type { SandboxDriver } from "../sandboxes/sandbox.ts";
 import { type Setup, setUp } from "../setup.ts";
 import type { SandboxKind } from "../store/records.ts";
-import type { Environment } from "./environment.ts";
-import type { Output } from "./output.ts";
+import { type Environment, labelList } from "./environment.ts";
+import { type Output, oneLine } from "./output.ts";
+import { readStore } from "./read-store.ts";
 
 export interface OpenHost {
   host: Host;
@@ -16,24 +18,32 @@ export interface OpenHost {
 /** A route for commands that send nothing to a model. */
 export const NO_MODEL: ModelRoute = { baseUrl: "http://127.0.0.1:9", key: null };
 
+/** What this machine offers, with the labels that were asked for. */
+export function commandSetup(environment: Environment): Setup {
+  const { distDirectory, engineSocketPath, path, labels } = environment;
+  const list = labelList(labels);
+  return setUp({
+    distDirectory,
+    engineSocketPath,
+    path,
+    labels,
+    environment: list === "" ? {} : { HOLDFAST_LABELS: list },
+  });
+}
+
 export async function openCommandHost(options: {
   environment: Environment;
   output: Output;
   route: ModelRoute;
-  directory?: string;
 }): Promise<OpenHost> {
   const { environment, output } = options;
-  const setup = setUp({
-    distDirectory: environment.distDirectory,
-    engineSocketPath: environment.engineSocketPath,
-    path: environment.path,
-  });
+  const setup = commandSetup(environment);
   try {
     const host = await openHost({
-      directory: options.directory ?? environment.storeDirectory,
-      drivers: setup.drivers,
+      directory: environment.storeDirectory,
+      drivers: await reachable({ environment, setup, output }),
       model: options.route,
-      onWarning: (what, detail) => output.progress(`holdfast: ${what}: ${detail}`),
+      onWarning: (what, detail) => output.progress(`holdfast: ${oneLine(`${what}: ${detail}`)}`),
     });
     return {
       host,
@@ -49,6 +59,26 @@ export async function openCommandHost(options: {
   }
 }
 
+/** Containers are left out where no engine answers, which is worth a word only when the store has some. */
+async function reachable(options: {
+  environment: Environment;
+  setup: Setup;
+  output: Output;
+}): Promise<readonly SandboxDriver[]> {
+  const { environment, setup, output } = options;
+  const hasContainers =
+    readStore(environment, (store) =>
+      store.sandboxes().some(({ kind, wanted }) => kind === "docker" && wanted !== "removed"),
+    ) ?? false;
+  const hasEngine = await setup.engine.ping();
+  if (!hasEngine && hasContainers) {
+    output.progress("note: no container engine answers: sandboxes that are containers can't be reached");
+  }
+  const docker = setup.drivers.find(({ kind }) => kind === "docker");
+  const isBuilt = hasContainers || ((await docker?.pinned().then(Boolean, () => false)) ?? false);
+  return hasEngine && isBuilt ? setup.drivers : setup.drivers.filter((driver) => driver !== docker);
+}
+
 /** The kind that was asked for, or the better one that is to be had here. Throws what is missing. */
 export async function chooseKind(
   asked: string | undefined,
@@ -56,7 +86,7 @@ export async function chooseKind(
   output: Output,
 ): Promise<SandboxKind> {
   if (asked !== undefined && asked !== "docker" && asked !== "process") {
-    throw new HoldfastError("USAGE", `--sandbox takes docker or process, not ${asked}`);
+    throw new HoldfastError("USAGE", `--sandbox takes docker or process, not "${asked}"`);
   }
   const hasEngine = asked !== "process" && (await setup.engine.ping());
   if (asked === "docker" && !hasEngine) throw new HoldfastError("ENGINE_MISSING");
@@ -65,10 +95,23 @@ export async function chooseKind(
   if (driver === undefined) {
     throw new HoldfastError(
       "IMAGE_MISSING",
-      "the bridge was not bundled here: run `npm run image -- --bundle-only`",
+      asked === "process"
+        ? "nothing was built here for process sandboxes: `npm run image -- --bundle-only` does it, without an engine."
+        : "no container engine answers, and nothing was built here for process sandboxes: `npm start` sees to both.",
     );
   }
-  await driver.pinned();
+  const { imageId } = await driver.pinned();
+  if (imageId !== null && (await setup.engine.call("GET", `/images/${imageId}/json`)).status === 404) {
+    throw new HoldfastError("IMAGE_MISSING", "the sandbox image that was built here is not in this engine");
+  }
   if (kind === "process") output.progress("note: a process sandbox isolates nothing; the agent runs as you");
   return kind;
+}
+
+/** The settings of a member that the command line makes. */
+export function memberOptions(model: string) {
+  return {
+    model: { name: model, protocol: "chat-completions" as const, contextTokens: 128_000, outputTokens: 8192 },
+    permissions: { policy: "allow" as const, askedTools: [] },
+  };
 }

@@ -1,13 +1,10 @@
 /** `holdfast sandbox ls|stop|rm`. */
-import { existsSync } from "node:fs";
-import { join } from "node:path";
-import { STORE_FILE } from "../store/sqlite.ts";
-import { openStore } from "../store/sqlite-store.ts";
-import type { Store } from "../store/store.ts";
+import { HoldfastError } from "../../protocol/errors.ts";
 import type { Command } from "./command.ts";
 import type { Environment } from "./environment.ts";
 import { NO_MODEL, openCommandHost } from "./open.ts";
 import { table } from "./output.ts";
+import { readStore } from "./read-store.ts";
 
 export const sandboxList: Command = {
   name: "sandbox ls",
@@ -67,6 +64,7 @@ export const sandboxStop: Command = {
   options: { abort: { type: "boolean" } },
   words: { min: 1, max: 1 },
   async run({ words: [id = ""], values, environment, output }) {
+    checkIsKnown(environment, id);
     const { host, close } = await openCommandHost({ environment, output, route: NO_MODEL });
     try {
       output.progress(`stopping ${id}`);
@@ -87,8 +85,10 @@ export const sandboxRemove: Command = {
   options: {},
   words: { min: 1, max: 1 },
   async run({ words: [id = ""], environment, output }) {
+    checkIsKnown(environment, id);
     const { host, close } = await openCommandHost({ environment, output, route: NO_MODEL });
     try {
+      output.progress(`removing ${id}`);
       await host.removeSandbox(id);
       if (output.isJson) output.json({ removed: id });
       else output.line(`${id} is removed`);
@@ -99,18 +99,8 @@ export const sandboxRemove: Command = {
   },
 };
 
-/** Looks at the store without owning it: works beside a controller that runs. Null when there is none yet. */
-export function readStore<T>(environment: Environment, look: (store: Store) => T): T | null {
-  if (!existsSync(join(environment.storeDirectory, STORE_FILE))) return null;
-  const store = openStore({
-    directory: environment.storeDirectory,
-    readOnly: true,
-    nowAt: () => Date.now(),
-    cliVersion: () => "unknown",
-  });
-  try {
-    return look(store);
-  } finally {
-    store.close();
-  }
+/** Throws SANDBOX_UNKNOWN. Asked before the store is owned, or made: a mistyped id must do neither. */
+function checkIsKnown(environment: Environment, id: string): void {
+  const row = readStore(environment, (store) => store.sandbox(id));
+  if (row === null) throw new HoldfastError("SANDBOX_UNKNOWN", `no sandbox ${id}`);
 }

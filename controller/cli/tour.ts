@@ -2,18 +2,17 @@
  * The recall tour: one sandbox, one member, five turns, and what each of them proves. Runs the steps; what is printed is
  * `demo.ts`'s.
  */
-import { spawn } from "node:child_process";
-import { join } from "node:path";
-import { createInterface } from "node:readline";
 import { HoldfastError } from "../../protocol/errors.ts";
 import type { ContextStatus, Outcome, Settlement } from "../../protocol/settlement.ts";
 import type { Host } from "../host.ts";
 import type { SandboxKind } from "../store/records.ts";
-import { memberOptions, show } from "./chat.ts";
 import type { Environment } from "./environment.ts";
-import { type OpenHost, openCommandHost } from "./open.ts";
-import type { Output } from "./output.ts";
+import { orAborted } from "./interrupts.ts";
+import { killInTurn, within } from "./killed-turn.ts";
+import { memberOptions, type OpenHost, openCommandHost } from "./open.ts";
+import { type Output, oneLine } from "./output.ts";
 import type { TourModel } from "./tour-model.ts";
+import { show } from "./turn-display.ts";
 
 export interface TourRow {
   step: string;
@@ -34,18 +33,19 @@ export interface TourResult {
 const TELL = "The code word is heron. Please remember it.";
 const ASK = "What is the code word?";
 const SLOW = "Count slowly from one to twelve, please.";
-/** From the start of the other controller to the first text of its turn. */
-const CHILD_MS = 30_000;
+/** For the new controller to find the end of the turn that the killed one left. */
 const ADOPT_MS = 40_000;
 
+/** Removes everything that it made, also when it fails or the signal ends it (STOPPED). */
 export async function runTour(options: {
   environment: Environment;
   output: Output;
   model: TourModel;
   kind: SandboxKind;
   directory: string;
+  signal: AbortSignal;
 }): Promise<TourResult> {
-  const { environment, output, model, kind, directory } = options;
+  const { environment, output, model, kind, directory, signal } = options;
   const rows: TourRow[] = [];
   const proofs: TourResult["proofs"] = [];
   const open = () =>
@@ -55,13 +55,31 @@ export async function runTour(options: {
       route: model.route,
     });
   let opened: OpenHost = await open();
+  /** False while another controller has the store. */
+  let isOpen = true;
   const sandbox = opened.host.createSandbox({ kind }).id;
   const member = opened.host.createMember({ sandbox, cli: "opencode", ...memberOptions(model.model) }).id;
 
+  /** The work's result, unless the tour is stopped first. */
+  async function orStopped<T>(work: Promise<T>): Promise<T> {
+    const result = await orAborted(
+      work.then((value) => ({ value })),
+      signal,
+    );
+    if (result === null) throw new HoldfastError("STOPPED", "the tour was stopped");
+    return result.value;
+  }
+
+  function announce(step: string, message: string): void {
+    output.progress("");
+    output.progress(step, "bold");
+    output.progress(`> ${message}`);
+  }
+
   async function say(step: string, message: string, expected: TourRow["expected"]): Promise<Settlement> {
-    output.progress(`\n${output.bold(step)}\n> ${message}`);
+    announce(step, message);
     const startMs = performance.now();
-    const settlement = await show(opened.host.submit(member, message), output);
+    const settlement = await orStopped(show(opened.host.submit(member, message), output));
     rows.push({ step, expected, settlement, tookMs: performance.now() - startMs });
     return settlement;
   }
@@ -76,7 +94,7 @@ export async function runTour(options: {
     holds("the follow-up was answered from the conversation", mentions(live, "heron"));
 
     output.progress("\nstopping the sandbox; its next turn starts it again");
-    await opened.host.stopSandbox(sandbox);
+    await orStopped(opened.host.stopSandbox(sandbox));
     const restored = await say("3. after stop and start", ASK, { context: "RESTORED", outcome: "completed" });
     holds(
       "after the restart the same native session answered",
@@ -92,25 +110,41 @@ export async function runTour(options: {
 
     await killedController();
     await removedBehind();
-    return { kind, rows, proofs, leftOut: kind === "docker" ? [] : LEFT_OUT };
+    const leftOut = [...(kind === "docker" ? [] : LEFT_OUT_WITHOUT_CONTAINER)];
+    if (received === null) leftOut.push("what the model received: only the scripted model shows it");
+    return { kind, rows, proofs, leftOut };
   } finally {
-    await opened.host.removeSandbox(sandbox);
-    await opened.close();
+    await cleanUp();
+  }
+
+  /** Never throws: the tour's own error is the one to be seen. */
+  async function cleanUp(): Promise<void> {
+    try {
+      if (!isOpen) opened = await open();
+      await opened.host.removeSandbox(sandbox);
+      await opened.close();
+    } catch (error) {
+      output.progress(`holdfast: the tour's sandbox ${sandbox} may be left: ${oneLine(String(error))}`);
+    }
   }
 
   /** Another controller takes the store, starts a slow turn, and is killed in the middle of it. */
   async function killedController(): Promise<void> {
     const step = "4. the controller is killed in a turn";
-    output.progress(`\n${output.bold(step)}\n> ${SLOW}`);
-    await model.makeSlow(SLOW);
+    announce(step, SLOW);
+    await orStopped(model.makeSlow(SLOW));
     await opened.close();
+    isOpen = false;
     const startMs = performance.now();
-    const turn = await killInTurn({ environment, model, directory, member, message: SLOW });
+    const turn = await killInTurn({ environment, model, directory, member, message: SLOW, signal });
     output.progress("the controller is dead (SIGKILL); another one takes over its store");
     opened = await open();
+    isOpen = true;
     const handle = opened.host.running(turn);
     const settlement =
-      handle === null ? opened.host.turn(turn).settlement : await within(handle.settlement, ADOPT_MS);
+      handle === null
+        ? opened.host.turn(turn).settlement
+        : await orStopped(within(handle.settlement, ADOPT_MS));
     if (settlement === null)
       throw new HoldfastError("INTERNAL", "the turn of the killed controller has no end");
     rows.push({
@@ -142,7 +176,7 @@ export async function runTour(options: {
   }
 }
 
-const LEFT_OUT = [
+const LEFT_OUT_WITHOUT_CONTAINER = [
   "isolation: a process sandbox has none (no own users, no limits, no closed network)",
   "attestation of image, labels and mounts: a process sandbox has no image",
   "retaining a container's writable layer: its place is a plain folder here",
@@ -150,47 +184,6 @@ const LEFT_OUT = [
 
 function mentions({ parts }: Settlement, word: string): boolean {
   return parts.join(" ").includes(word);
-}
-
-async function killInTurn(options: {
-  environment: Environment;
-  model: TourModel;
-  directory: string;
-  member: string;
-  message: string;
-}): Promise<string> {
-  const { environment, model, directory, member, message } = options;
-  const program = join(environment.root, "controller", "cli", "main.ts");
-  const args = [
-    program,
-    "tour-turn",
-    member,
-    message,
-    "--store",
-    directory,
-    "--model-url",
-    model.route.baseUrl,
-    "--json",
-  ];
-  const child = spawn(environment.node, args, {
-    stdio: ["ignore", "pipe", "inherit"],
-    env: environment.variables,
-  });
-  const exited = new Promise<void>((resolve) => child.once("exit", () => resolve()));
-  try {
-    return await within(firstTurn(child.stdout), CHILD_MS);
-  } finally {
-    child.kill("SIGKILL");
-    await exited;
-  }
-}
-
-async function firstTurn(stdout: NodeJS.ReadableStream): Promise<string> {
-  for await (const line of createInterface({ input: stdout })) {
-    const { turn } = JSON.parse(line) as { turn: string };
-    return turn;
-  }
-  throw new HoldfastError("INTERNAL", "the other controller ended before its turn began");
 }
 
 /** Not through the host: as somebody else would do it. */
@@ -206,17 +199,4 @@ async function removeBehind(host: Host, sandbox: string, { setup }: OpenHost): P
     directory: row.directory,
   };
   await driver.remove(spec, row.container.containerId);
-}
-
-async function within<T>(work: Promise<T>, limitMs: number): Promise<T> {
-  const late = Promise.withResolvers<never>();
-  const timer = setTimeout(
-    () => late.reject(new HoldfastError("INTERNAL", `no end within ${limitMs} ms`)),
-    limitMs,
-  );
-  try {
-    return await Promise.race([work, late.promise]);
-  } finally {
-    clearTimeout(timer);
-  }
 }

@@ -2,8 +2,8 @@
 import { HoldfastError } from "../../protocol/errors.ts";
 import type { Settlement } from "../../protocol/settlement.ts";
 import type { Command } from "./command.ts";
-import { type Output, printable, seconds, table } from "./output.ts";
-import { readStore } from "./sandbox.ts";
+import { type Output, oneLine, seconds, table } from "./output.ts";
+import { readStore } from "./read-store.ts";
 
 export const turnShow: Command = {
   name: "turn show",
@@ -31,19 +31,21 @@ export const turnShow: Command = {
 
 function showSettlement(settlement: Settlement, output: Output): void {
   const { outcome, settled, context, contextReason, session, error, timings } = settlement;
-  output.line(`\noutcome ${output.bold(outcome)}, ${settled ? "settled natively" : "not settled"}`);
-  output.line(`context ${context ?? "-"}${contextReason === "" ? "" : ` (${contextReason})`}`);
+  output.line();
+  output.line(`outcome ${outcome}, ${settled ? "settled natively" : "not settled"}`, "bold");
+  output.line(`context ${context ?? "-"}${contextReason === "" ? "" : ` (${oneLine(contextReason)})`}`);
   if (session !== null) output.line(`native id ${session.nativeId}, last message ${session.tail?.id ?? "-"}`);
-  if (error !== null) output.line(`error ${error.code}: ${printable(error.message)}`);
+  if (error !== null) output.line(`error ${error.code}: ${oneLine(error.message)}`);
   if (timings.totalMs !== null) output.line(`took ${seconds(timings.totalMs)}`);
   const rows = settlement.evidence.map((piece) => [
     iso(piece.at),
     piece.source,
     piece.what,
     `${piece.processGeneration ?? "-"}/${piece.subscription ?? "-"}/${piece.sequence ?? "-"}`,
-    printable(piece.detail),
+    piece.detail,
   ]);
-  output.line(`\n${table(["AT", "SOURCE", "EVIDENCE", "PROCESS/SUBSCRIPTION/EVENT", "DETAIL"], rows)}`);
+  output.line();
+  output.line(table(["AT", "SOURCE", "EVIDENCE", "PROCESS/SUBSCRIPTION/EVENT", "DETAIL"], rows));
 }
 
 function iso(at: number): string {

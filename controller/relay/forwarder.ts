@@ -12,6 +12,7 @@ import {
 } from "node:http";
 import { request as httpsRequest } from "node:https";
 import { pipeline } from "node:stream";
+import { HoldfastError } from "../../protocol/errors.ts";
 
 export interface ModelRoute {
   /** Base URL as the provider gives it, e.g. `https://api.example.com/v1`. */
@@ -39,9 +40,12 @@ const NOT_FORWARDED = new Set([
   "x-api-key",
 ]);
 
-/** Serves the route on a server that listens already. Closing the server ends it. */
+/**
+ * Serves the route on a server that listens already. Closing the server ends it. Throws REQUEST_INVALID for a route that
+ * no request could take.
+ */
 export function forwardTo(server: Server, route: ModelRoute): void {
-  const base = new URL(route.baseUrl);
+  const base = checkedBase(route);
   const send = base.protocol === "https:" ? httpsRequest : httpRequest;
 
   server.on("request", (inbound: IncomingMessage, outbound: ServerResponse) => {
@@ -52,7 +56,8 @@ export function forwardTo(server: Server, route: ModelRoute): void {
     const upstream = send(
       {
         protocol: base.protocol,
-        hostname: base.hostname,
+        // An IPv6 address stands in brackets in a URL, and without them everywhere else.
+        hostname: base.hostname.replace(/^\[|\]$/g, ""),
         port: base.port,
         method: inbound.method,
         path: target,
@@ -85,9 +90,22 @@ export function forwardTo(server: Server, route: ModelRoute): void {
   });
 }
 
+/** The route's base, when requests to it can be made at all. The key is not told. */
+export function checkedBase(route: ModelRoute): URL {
+  const base = URL.parse(route.baseUrl);
+  if (base === null || !["http:", "https:"].includes(base.protocol))
+    throw new HoldfastError("REQUEST_INVALID", "the model's base URL is no http or https address");
+  // Visible ASCII: anything else makes each single request throw.
+  if (route.key !== null && !/^[!-~]+$/.test(route.key))
+    throw new HoldfastError("REQUEST_INVALID", "the model's key has characters that no header can carry");
+  return base;
+}
+
 function upstreamHeaders(inbound: IncomingMessage, base: URL, key: string | null): OutgoingHttpHeaders {
   return {
     ...endToEnd(inbound.headers),
+    // Without it the client below frames a body of some methods (DELETE) not at all.
+    ...(inbound.headers["transfer-encoding"] === undefined ? {} : { "transfer-encoding": "chunked" }),
     host: base.host,
     ...(key === null ? {} : { authorization: `Bearer ${key}` }),
   };

@@ -10,6 +10,7 @@ import { HoldfastError } from "../../protocol/errors.ts";
 
 /** A Unix socket's path, Linux. Beyond it `listen` fails with a message that names no path. */
 const SOCKET_PATH_BYTES = 107;
+const TOKEN = /^[0-9a-f]{64}$/;
 
 export interface SandboxPaths {
   directory: string;
@@ -44,8 +45,11 @@ export async function makeSandboxDirectory(paths: SandboxPaths): Promise<void> {
 export async function sandboxToken(paths: SandboxPaths): Promise<string> {
   const path = join(paths.directory, "token");
   try {
-    return (await readFile(path, "utf8")).trim();
+    const known = (await readFile(path, "utf8")).trim();
+    if (TOKEN.test(known)) return known;
+    throw new HoldfastError("STORE_ERROR", "the sandbox's token is not one that this host made");
   } catch (error) {
+    if (error instanceof HoldfastError) throw error;
     if ((error as NodeJS.ErrnoException).code !== "ENOENT") {
       throw new HoldfastError("STORE_ERROR", "the sandbox's token can't be read", { cause: error });
     }
@@ -65,6 +69,7 @@ export async function removeSandboxDirectory(paths: SandboxPaths): Promise<void>
 
 async function replaceFile(path: string, text: string): Promise<void> {
   const temporary = `${path}.${randomBytes(6).toString("hex")}`;
-  await writeFile(temporary, text, { mode: directoryModes().file });
+  // Flushed before the rename: after a power cut the name must not stand for an empty file.
+  await writeFile(temporary, text, { mode: directoryModes().file, flush: true });
   await rename(temporary, path);
 }

@@ -7,7 +7,8 @@ import { readFile } from "node:fs/promises";
 import * as z from "zod/mini";
 import { DEFAULT_LIMITS, type DriverLimits } from "../../protocol/bridge-config.ts";
 import { HoldfastError } from "../../protocol/errors.ts";
-import { type EngineApi, engineJson, expectOk } from "./engine-api.ts";
+import { parsedJson } from "../parsed-json.ts";
+import { type EngineApi, engineValue, expectOk } from "./engine-api.ts";
 import type { PinnedBuild, SandboxDriver, SandboxSpec } from "./sandbox.ts";
 import { plainFileOf } from "./tar-file.ts";
 
@@ -61,6 +62,7 @@ const Inspected = z.object({
   Mounts: z.array(z.object({ Destination: z.string(), RW: z.boolean(), Source: z.optional(z.string()) })),
   Config: z.object({ Labels: z.nullable(z.record(z.string(), z.string())) }),
 });
+const Created = z.object({ Id: z.string().check(z.minLength(1)) });
 const Listed = z.object({ Id: z.string(), Labels: z.record(z.string(), z.string()) });
 const InspectedImage = z.object({
   Config: z.object({ Labels: z.nullable(z.record(z.string(), z.string())) }),
@@ -76,7 +78,7 @@ export function dockerSandboxes(options: DockerOptions): SandboxDriver {
     } catch (cause) {
       throw new HoldfastError("IMAGE_MISSING", "no sandbox image was built here", { cause });
     }
-    const parsed = ImageRecord.safeParse(JSON.parse(text));
+    const parsed = ImageRecord.safeParse(parsedJson(text));
     if (!parsed.success)
       throw new HoldfastError("IMAGE_MISSING", "the record of the image build can't be read");
     return parsed.data;
@@ -98,10 +100,7 @@ export function dockerSandboxes(options: DockerOptions): SandboxDriver {
   async function inspect(containerId: string): Promise<z.infer<typeof Inspected> | null> {
     const answer = await engine.call("GET", `/containers/${containerId}/json`);
     if (answer.status === 404) return null;
-    const parsed = Inspected.safeParse(engineJson("inspect the container", answer));
-    if (!parsed.success)
-      throw new HoldfastError("ENGINE_ERROR", "the engine describes the container unexpectedly");
-    return parsed.data;
+    return engineValue("inspect the container", answer, Inspected);
   }
 
   /** Digest of a file in the container's own file system, or why it can't be trusted. */
@@ -126,7 +125,7 @@ export function dockerSandboxes(options: DockerOptions): SandboxDriver {
   async function pinLabel(imageId: string): Promise<string | null> {
     const answer = await engine.call("GET", `/images/${imageId}/json`);
     if (answer.status === 404) return null;
-    const image = InspectedImage.parse(engineJson("inspect the image", answer));
+    const image = engineValue("inspect the image", answer, InspectedImage);
     return image.Config.Labels?.["dev.holdfast.pin"] ?? null;
   }
 
@@ -160,7 +159,7 @@ export function dockerSandboxes(options: DockerOptions): SandboxDriver {
         body: createBody(spec, imageId ?? "", options),
       });
       if (answer.status === 404) throw new HoldfastError("IMAGE_MISSING");
-      const made = engineJson("create the container", answer) as { Id: string };
+      const made = engineValue("create the container", answer, Created);
       return { containerId: made.Id, imageId: imageId ?? "" };
     },
     async start(_, containerId) {
@@ -210,10 +209,10 @@ export function dockerSandboxes(options: DockerOptions): SandboxDriver {
     async list(storeId) {
       const filters = encodeURIComponent(JSON.stringify({ label: [`${STORE_LABEL}=${storeId}`] }));
       const answer = await engine.call("GET", `/containers/json?all=true&filters=${filters}`);
-      return z
-        .array(Listed)
-        .parse(engineJson("list the containers", answer))
-        .map(({ Id, Labels }) => ({ sandboxId: Labels[LABEL] ?? "", containerId: Id }));
+      return engineValue("list the containers", answer, z.array(Listed)).map(({ Id, Labels }) => ({
+        sandboxId: Labels[LABEL] ?? "",
+        containerId: Id,
+      }));
     },
     async logTail(_, containerId) {
       const answer = await engine.call("GET", `/containers/${containerId}/logs?stdout=1&stderr=1&tail=50`);

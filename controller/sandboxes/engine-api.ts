@@ -3,6 +3,7 @@
  * brings 65 packages for what is a dozen calls. Spawning the command-line client costs 13 to 20 ms and a core each.
  */
 import { Agent, type IncomingMessage, request } from "node:http";
+import type * as z from "zod/mini";
 import { HoldfastError } from "../../protocol/errors.ts";
 
 /** API 1.41 is what the oldest engine we support (20.10) speaks. */
@@ -94,10 +95,26 @@ async function readBody(response: IncomingMessage): Promise<Buffer> {
   return Buffer.concat(chunks);
 }
 
-/** The answer's JSON, or ENGINE_ERROR with the engine's own message. */
+/** The answer's JSON, or ENGINE_ERROR: with the engine's own message when it gave one. */
 export function engineJson(what: string, answer: EngineAnswer): unknown {
   expectOk(what, answer);
-  return JSON.parse(answer.body.toString("utf8")) as unknown;
+  try {
+    return JSON.parse(answer.body.toString("utf8")) as unknown;
+  } catch (cause) {
+    throw new HoldfastError("ENGINE_ERROR", `${what}: the engine's answer is no JSON`, { cause });
+  }
+}
+
+/** The answer as the schema takes it, or ENGINE_ERROR. */
+export function engineValue<S extends z.ZodMiniType>(
+  what: string,
+  answer: EngineAnswer,
+  schema: S,
+): z.infer<S> {
+  const parsed = schema.safeParse(engineJson(what, answer));
+  if (parsed.success) return parsed.data;
+  const where = parsed.error.issues[0]?.path.join(".") ?? "";
+  throw new HoldfastError("ENGINE_ERROR", `${what}: the engine answers unexpectedly (${where})`);
 }
 
 export function expectOk(what: string, answer: EngineAnswer): void {
@@ -108,8 +125,8 @@ export function expectOk(what: string, answer: EngineAnswer): void {
 function engineMessage(body: Buffer): string {
   const text = body.toString("utf8").slice(0, 500);
   try {
-    const value = JSON.parse(text) as { message?: unknown };
-    return typeof value.message === "string" ? value.message : text;
+    const value = JSON.parse(text) as { message?: unknown } | null;
+    return typeof value?.message === "string" ? value.message : text;
   } catch {
     return text;
   }

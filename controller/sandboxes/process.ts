@@ -82,7 +82,10 @@ export function processSandboxes(options: ProcessOptions): SandboxDriver {
     hasImage: false,
     async pinned() {
       const { clis } = options;
-      return { helperSha256: await digestOf(options.bridgePath), imageId: null, manifestSha256: null, clis };
+      const helperSha256 = await digestOf(options.bridgePath).catch((cause: unknown) => {
+        throw new HoldfastError("IMAGE_MISSING", "no bridge was bundled here", { cause });
+      });
+      return { helperSha256, imageId: null, manifestSha256: null, clis };
     },
     async bridgeConfig(spec) {
       return {

@@ -28,6 +28,8 @@ export function plainFileOf(tar: Buffer): Buffer {
     }
     if (type !== "0" && type !== "\0") throw unusable(`it is no plain file (tar type ${type})`);
     if (from + size > tar.length) throw unusable("it is cut");
+    const rest = tar.subarray(from + Math.ceil(size / BLOCK) * BLOCK);
+    if (!rest.equals(Buffer.alloc(rest.length))) throw unusable("it holds more than one file");
     return tar.subarray(from, from + size);
   }
 }

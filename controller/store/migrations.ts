@@ -86,16 +86,20 @@ export const MIGRATIONS: readonly string[] = [
   `,
 ];
 
-/** Brings the database to the newest layout. Throws STORE_NEWER for one that is ahead of this version. */
-export function migrate(database: DatabaseSync, migrations: readonly string[] = MIGRATIONS): void {
-  const row = database.prepare("PRAGMA user_version").get() as { user_version: number };
-  if (row.user_version > migrations.length) {
+/** For those who only look. Throws STORE_NEWER, or STORE_ERROR for a layout that its owner has to renew first. */
+export function checkLayout(database: DatabaseSync): void {
+  const layout = layoutOf(database, MIGRATIONS.length);
+  if (layout < MIGRATIONS.length) {
     throw new HoldfastError(
-      "STORE_NEWER",
-      `the store has layout ${row.user_version}, this version knows ${migrations.length}`,
+      "STORE_ERROR",
+      `the store has layout ${layout}, this version reads ${MIGRATIONS.length}`,
     );
   }
-  for (let step = row.user_version; step < migrations.length; step += 1) {
+}
+
+/** Brings the database to the newest layout. Throws STORE_NEWER for one that is ahead of this version. */
+export function migrate(database: DatabaseSync, migrations: readonly string[] = MIGRATIONS): void {
+  for (let step = layoutOf(database, migrations.length); step < migrations.length; step += 1) {
     database.exec("BEGIN IMMEDIATE");
     try {
       database.exec(migrations[step] ?? "");
@@ -107,4 +111,10 @@ export function migrate(database: DatabaseSync, migrations: readonly string[] = 
       throw error;
     }
   }
+}
+
+function layoutOf(database: DatabaseSync, newest: number): number {
+  const { user_version: layout } = database.prepare("PRAGMA user_version").get() as { user_version: number };
+  if (layout <= newest) return layout;
+  throw new HoldfastError("STORE_NEWER", `the store has layout ${layout}, this version knows ${newest}`);
 }

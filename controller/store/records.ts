@@ -5,6 +5,7 @@ import { CliName, ContainerIdentity, Locator } from "../../protocol/locator.ts";
 import { PermissionPolicy } from "../../protocol/permission.ts";
 import { RECORD_STATES } from "../../protocol/record-state.ts";
 import { Settlement } from "../../protocol/settlement.ts";
+import { parsedJson } from "../parsed-json.ts";
 
 /** What a member was created with. */
 export const MemberOptions = z.object({
@@ -21,23 +22,7 @@ export const Wanted = z.enum(["running", "stopped", "removed"]);
 export type Wanted = z.infer<typeof Wanted>;
 
 function json<T extends z.ZodMiniType>(schema: T) {
-  return z.pipe(
-    z.string(),
-    z.pipe(
-      z.transform(valueOf),
-      schema,
-    ),
-  );
-}
-
-/** Undefined, which no schema takes, when it is no JSON: refused like any other wrong value. */
-function valueOf(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    // Told by the schema, which knows the column.
-    return undefined;
-  }
+  return z.pipe(z.string(), z.pipe(z.transform(parsedJson), schema));
 }
 
 export const SandboxRow = z.object({

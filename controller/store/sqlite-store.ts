@@ -79,16 +79,21 @@ export function openStore(options: StoreOptions): Store {
   ): void {
     const owner = member(memberId);
     const known = turn(turnId);
-    if (owner === null || known === null || known.member !== memberId || row.container === null) {
+    if (owner === null || known === null || row.container === null) {
       throw new HoldfastError("FRAME_INVALID", `the bridge reports a turn that is not its own (${turnId})`);
     }
     if (!isOpen(known.state)) return;
+    const nativeId = given.session?.nativeId ?? null;
+    const expectedId = (owner.pending_locator ?? owner.locator)?.nativeId ?? nativeId;
+    // An id that no context named before is the member's from here on; a changed one is nobody's.
+    if (nativeId !== null && nativeId === expectedId && given.error?.code !== "IDENTITY_CHANGED")
+      claimNativeId(row.id, nativeId, memberId);
     const result = settleMember({
       member: owner,
       container: row.container,
       cliVersion: options.cliVersion(owner.cli),
       settlement: given,
-      ownerOfNativeId: given.session === null ? null : ownerOfNativeId(row.id, given.session.nativeId),
+      ownerOfNativeId: nativeId === null ? null : ownerOfNativeId(row.id, nativeId),
     });
     endRecord(turnId, result.settlement);
     db.run(
@@ -101,12 +106,29 @@ export function openStore(options: StoreOptions): Store {
     applied.settled.push({ turn: turnId, settlement: result.settlement });
   }
 
+  /** A bridge is trusted with its own sandbox only: it has no say over another's members and turns. */
+  function checkOwn(row: SandboxRow, event: NumberedEvent["event"]): void {
+    const owner = db.row(
+      z.object({ sandbox: z.string() }),
+      "SELECT sandbox FROM members WHERE id = ?",
+      event.member,
+    );
+    const known =
+      "turn" in event
+        ? db.row(z.object({ member: z.string() }), "SELECT member FROM turns WHERE id = ?", event.turn)
+        : event;
+    if (owner?.sandbox === row.id && known?.member === event.member) return;
+    throw new HoldfastError("FRAME_INVALID", `the bridge reports what is not its own (${event.type})`);
+  }
+
   function applyEvent(row: SandboxRow, entry: NumberedEvent, applied: Applied): void {
     const { event } = entry;
+    checkOwn(row, event);
     // The end has a place of its own in the turn's row.
     if ("turn" in event && event.type !== "turn.ended") {
       db.run(
-        "INSERT INTO turn_events VALUES (?, ?, ?, ?)",
+        // After a rollback of the sandbox numbers come again; what was seen first stays.
+        "INSERT OR IGNORE INTO turn_events VALUES (?, ?, ?, ?)",
         event.turn,
         entry.seq,
         entry.at,
@@ -129,8 +151,22 @@ export function openStore(options: StoreOptions): Store {
       }
       case "turn.ended":
         return applyEnded(row, event.turn, event.member, event.settlement, applied);
-      default:
+      // Told to whoever follows the turn; they change no record.
+      case "turn.accepted":
+      case "turn.gated":
+      case "turn.submitting":
+      case "turn.waiting":
+      case "turn.tool":
+      case "turn.permission_asked":
+      case "turn.permission_closed":
+      case "turn.vetoed":
+      case "member.process":
+      case "member.subscription":
         return;
+      default: {
+        const never: never = event;
+        throw new TypeError(`event ${String(never)} is not handled`);
+      }
     }
   }
 
@@ -243,7 +279,7 @@ export function openStore(options: StoreOptions): Store {
         return { turn: present(turn(id)), member: present(member(memberId)) };
       }),
 
-    follow: (id, head) =>
+    follow: (id, head, unsent = new Set()) =>
       db.write(() => {
         const row = present(sandbox(id));
         const isSame = row.journal_id === head.journalId && row.applied <= head.seq;
@@ -252,6 +288,7 @@ export function openStore(options: StoreOptions): Store {
         const lost = isFirst
           ? []
           : openTurnsOf(id).flatMap(({ id: turnId }) => {
+              if (unsent.has(turnId)) return [];
               const settlement = hostSettlement({
                 outcome: "unknown",
                 code: "DELIVERY_UNKNOWN",

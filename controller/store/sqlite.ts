@@ -7,7 +7,7 @@ import { dirname, join } from "node:path";
 import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlite";
 import type * as z from "zod/mini";
 import { HoldfastError } from "../../protocol/errors.ts";
-import { migrate } from "./migrations.ts";
+import { checkLayout, migrate } from "./migrations.ts";
 import { type OwnerLock, takeOwnerLock } from "./owner-lock.ts";
 
 /** The store's file in its folder. */
@@ -29,23 +29,33 @@ export interface DatabaseOptions {
   directory: string;
   /** Without ownership nothing can be written; for commands that only look. */
   readOnly?: boolean;
+  /** How long a step waits for another connection's lock, ms; 5000 when missing. Beyond: STORE_ERROR, nothing written. */
+  busyMs?: number;
 }
 
 export function openDatabase(options: DatabaseOptions): Database {
   const path = join(options.directory, STORE_FILE);
   let lock: OwnerLock | null = null;
+  let database: DatabaseSync | null = null;
   try {
     if (!options.readOnly) {
       mkdirSync(options.directory, { recursive: true, mode: 0o700 });
       lock = takeOwnerLock(join(dirname(path), "owner.db"));
     }
-    const database = new DatabaseSync(path, { readOnly: options.readOnly === true, timeout: 5000 });
-    if (options.readOnly) return wrap(database, 0, null);
+    database = new DatabaseSync(path, {
+      readOnly: options.readOnly === true,
+      timeout: options.busyMs ?? 5000,
+    });
+    if (options.readOnly) {
+      checkLayout(database);
+      return wrap(database, 0, null);
+    }
     chmodSync(path, 0o600);
     database.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON");
     migrate(database);
     return wrap(database, raiseFence(database), lock);
   } catch (cause) {
+    database?.close();
     lock?.release();
     if (cause instanceof HoldfastError) throw cause;
     throw new HoldfastError("STORE_ERROR", `the store in ${options.directory} can't be opened`, { cause });
@@ -100,18 +110,24 @@ function wrap(database: DatabaseSync, fence: number, lock: OwnerLock | null): Da
     },
     run: (sql, ...values) => Number(prepared(sql).run(...values).changes),
     row(schema, sql, ...values) {
-      const found = prepared(sql).get(...values);
+      const found = read(() => prepared(sql).get(...values));
       return found === undefined ? null : parse(schema, found);
     },
     rows: (schema, sql, ...values) =>
-      prepared(sql)
-        .all(...values)
-        .map((found) => parse(schema, found)),
+      read(() => prepared(sql).all(...values)).map((found) => parse(schema, found)),
     close() {
-      database.close();
+      if (database.isOpen) database.close();
       lock?.release();
     },
   };
+}
+
+function read<T>(look: () => T): T {
+  try {
+    return look();
+  } catch (cause) {
+    throw new HoldfastError("STORE_ERROR", "the store can't be read", { cause });
+  }
 }
 
 function parse<S extends z.ZodMiniType>(schema: S, row: unknown): z.infer<S> {

@@ -53,11 +53,12 @@ export interface Store {
   /**
    * Starts to follow a bridge's journal and returns the sequence number that was applied of it. Turns that another
    * journal, or a head behind what was applied, leaves without an answer become `unknown`: the sandbox's state was
-   * lost or rolled back.
+   * lost or rolled back. Those that were not sent yet have lost nothing.
    */
   follow(
     sandbox: string,
     head: Cursor,
+    unsent?: ReadonlySet<string>,
   ): { applied: number; lost: Array<{ turn: string; settlement: Settlement }> };
   /** Applies events in order, each once. Throws FRAME_INVALID at a gap. */
   apply(sandbox: string, entries: readonly NumberedEvent[]): Applied;

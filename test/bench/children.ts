@@ -79,6 +79,16 @@ export function peakRssMb(pid: number): number {
   return (Number(text.match(/^VmHWM:\s+(\d+) kB/m)?.[1] ?? 0) * 1024) / 1e6;
 }
 
+/** The kernel counts in hundredths of a second. */
+const TICK_MS = 10;
+
+/** Time on a core that the process has had so far. */
+export function cpuMs(pid: number): number {
+  const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
+  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+  return (Number(fields[11]) + Number(fields[12])) * TICK_MS;
+}
+
 /** The bridge of a `process` sandbox, from the sandbox's own record. */
 export function pidOfBridge(recordPath: string): number {
   return (JSON.parse(readFileSync(recordPath, "utf8")) as { pid: number }).pid;

@@ -55,7 +55,8 @@ async function main(): Promise<number> {
     return 0;
   }
   const unknown = positionals.filter((name) => !BENCHES.some((bench) => bench.name === name));
-  if (unknown.length > 0) throw new TypeError(`no bench is called ${unknown.join(" or ")}; --help names them`);
+  if (unknown.length > 0)
+    throw new TypeError(`no bench is called ${unknown.join(" or ")}; --help names them`);
   const chosen = BENCHES.filter(({ name }) => positionals.length === 0 || positionals.includes(name));
   const say = (line: string) => void process.stderr.write(`${line}\n`);
 
@@ -111,7 +112,9 @@ async function main(): Promise<number> {
   // 4. All of it, with what it was measured on.
   const end = { load: loadavg() };
   process.stdout.write(
-    values.json ? `${JSON.stringify(asJson(machine, end.load, done), null, 2)}\n` : `\n${closing(machine, end.load)}\n`,
+    values.json
+      ? `${JSON.stringify(asJson(machine, end.load, done), null, 2)}\n`
+      : `\n${closing(machine, end.load)}\n`,
   );
   return 0;
 }

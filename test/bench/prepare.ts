@@ -4,9 +4,9 @@ import { access } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { engineSocket } from "../../controller/sandboxes/engine-api.ts";
-import { removeLeftovers } from "../../scripts/leftovers.ts";
 import { buildBundle, buildImage } from "../../sandbox-image/build.ts";
 import { bundleBridge } from "../../sandbox-image/bundle.ts";
+import { removeLeftovers } from "../../scripts/leftovers.ts";
 import type { Place } from "./bench.ts";
 
 const DIST = fileURLToPath(new URL("../../dist", import.meta.url));
@@ -40,7 +40,12 @@ export async function findPlace(
   const { clis } = await buildBundle({ outFolder: join(directory, "dist"), npm: npm(), report: say });
   const found = clis.find(({ cli }) => cli === "opencode");
   if (found === undefined) throw new Error("this build has no OpenCode");
-  return { kind: "process", why: "no container engine answers", binary: found.binary, version: found.version };
+  return {
+    kind: "process",
+    why: "no container engine answers",
+    binary: found.binary,
+    version: found.version,
+  };
 }
 
 /** By its label and nothing else: what an interrupted bench would leave. */
@@ -51,5 +56,7 @@ export async function sweepContainers(run: string): Promise<void> {
 /** npm's own script when npm runs us, as the image build wants it. */
 function npm(): { script: string; node: string } | undefined {
   const script = process.env.npm_execpath;
-  return script === undefined ? undefined : { script, node: process.env.npm_node_execpath ?? process.execPath };
+  return script === undefined
+    ? undefined
+    : { script, node: process.env.npm_node_execpath ?? process.execPath };
 }

@@ -3,7 +3,10 @@ import { mkdir, writeFile } from "node:fs/promises";
 import { Session } from "node:inspector/promises";
 import { join } from "node:path";
 
-export async function profileHere(directory: string | null, name: string): Promise<{ stop(): Promise<void> }> {
+export async function profileHere(
+  directory: string | null,
+  name: string,
+): Promise<{ stop(): Promise<void> }> {
   if (directory === null) return { stop: async () => undefined };
   const session = new Session();
   session.connect();

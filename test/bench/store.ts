@@ -11,7 +11,7 @@ import type { Evidence } from "../../protocol/evidence.ts";
 import type { Settlement } from "../../protocol/settlement.ts";
 import { NO_USAGE } from "../../protocol/usage.ts";
 import type { Bench, BenchContext } from "./bench.ts";
-import { median, percentile } from "./figures.ts";
+import { percentile } from "./figures.ts";
 
 const SANDBOX = "sb-bench";
 const MEMBER = "m-bench";
@@ -74,15 +74,15 @@ function multiply(path: string, from: number, to: number): void {
     );
   const copy = (name: string, replaced: Record<string, string>, where: string) =>
     database.exec(
-      `WITH RECURSIVE n(at) AS (SELECT ${from + 1} UNION ALL SELECT at + 1 FROM n WHERE at < ${to})
+      `WITH RECURSIVE n(copy) AS (SELECT ${from + 1} UNION ALL SELECT copy + 1 FROM n WHERE copy < ${to})
        INSERT INTO ${name} SELECT ${columns(name)
          .map((column) => replaced[column] ?? `${name}.${column}`)
          .join(", ")} FROM n, ${name} WHERE ${where}`,
     );
   database.exec("PRAGMA synchronous = OFF; BEGIN");
-  copy("turns", { id: "'turn-' || at", number: "at" }, `turns.number = ${from}`);
-  copy("turn_events", { turn: "'turn-' || at" }, `turn_events.turn = 'turn-${from}'`);
-  copy("locator_history", { settled_turns: "at" }, `locator_history.settled_turns = ${from}`);
+  copy("turns", { id: "'turn-' || copy", number: "copy" }, `turns.number = ${from}`);
+  copy("turn_events", { turn: "'turn-' || copy" }, `turn_events.turn = 'turn-${from}'`);
+  copy("locator_history", { settled_turns: "copy" }, `locator_history.settled_turns = ${from}`);
   database.prepare("UPDATE members SET submissions = ?, settled_turns = ?").run(to, to);
   database.exec("COMMIT; PRAGMA wal_checkpoint(TRUNCATE)");
   database.close();
@@ -109,7 +109,13 @@ function oneTurn(of: History, steps: Steps): void {
   timed(steps.eventMs, () =>
     apply(
       { type: "turn.accepted", ...ids, number: of.turns },
-      { type: "turn.context", ...ids, status: of.turns === 1 ? "NEW" : "LIVE", reason: "bench", nativeId: NATIVE_ID },
+      {
+        type: "turn.context",
+        ...ids,
+        status: of.turns === 1 ? "NEW" : "LIVE",
+        reason: "bench",
+        nativeId: NATIVE_ID,
+      },
     ),
   );
   timed(steps.eventMs, () =>
@@ -153,7 +159,9 @@ function settlement(number: number): Settlement {
     textIsCut: false,
     textIsPartial: false,
     usage: { ...NO_USAGE, source: "cli", inputTokens: 100, outputTokens: 10 },
-    evidence: ["canary_returned", "submit_accepted", "own_user_message", "root_idle", "session_by_id"].map(evidence),
+    evidence: ["canary_returned", "submit_accepted", "own_user_message", "root_idle", "session_by_id"].map(
+      evidence,
+    ),
     timings: {
       admitMs: 1,
       prepareMs: 1,
@@ -190,7 +198,12 @@ async function measure(context: BenchContext) {
   const rounds = isQuick ? 3 : 7;
   const turns = isQuick ? 30 : 60;
   const bytes = Buffer.alloc(RECORD_BYTES, "x");
-  const of = () => ({ admit: [] as number[], event: [] as number[], settle: [] as number[], both: [] as number[] });
+  const of = () => ({
+    admit: [] as number[],
+    event: [] as number[],
+    settle: [] as number[],
+    both: [] as number[],
+  });
   const kept = lengths.map(of);
   const appends: number[] = [];
   const p99s = lengths.map((): number[] => []);
@@ -214,7 +227,8 @@ async function measure(context: BenchContext) {
   }
 
   const [short, long] = [kept[0] ?? of(), kept[1] ?? of()];
-  const ratio = (name: keyof ReturnType<typeof of>) => long[name].map((ms, at) => ms / (short[name][at] ?? Number.NaN));
+  const ratio = (name: keyof ReturnType<typeof of>) =>
+    long[name].map((ms, at) => ms / (short[name][at] ?? Number.NaN));
   const rows = [
     { name: "10 turns", figures: short, tails: p99s[0] ?? [] },
     { name: "10 000 turns", figures: long, tails: p99s[1] ?? [] },
@@ -241,7 +255,7 @@ async function measure(context: BenchContext) {
     notes: [
       `SQLite, WAL, synchronous=FULL. A run is ${turns} turns of each member, in turn with each other and with the append; a turn is ` +
         "five durable steps: admission, three batches of events, settlement. Both is admission + settlement of one turn. " +
-        `The short history grows by the measured turns, to ${median([10 + rounds * turns])}.`,
+        `The short history grows by the measured turns, to ${10 + rounds * turns}.`,
       "The long history is made of copies of one settled turn with its events and locator.",
     ],
   };
@@ -249,6 +263,7 @@ async function measure(context: BenchContext) {
 
 export const storeBench: Bench = {
   name: "store",
-  about: "admission and settlement transitions for a member of 10 and of 10 000 turns, against append and fdatasync",
+  about:
+    "admission and settlement transitions for a member of 10 and of 10 000 turns, against append and fdatasync",
   measure,
 };

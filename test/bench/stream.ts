@@ -1,18 +1,25 @@
 // Bench 1: text deltas from a stand-in server through bridge and controller to a client that iterates the turn, against a
 // bare pipe in three processes. Rate as fast as it goes, and latency at a rate that a fast model has.
 import { once } from "node:events";
-import { createServer } from "node:http";
-import { request } from "node:http";
+import { createServer, request } from "node:http";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { WebSocketServer } from "ws";
 import { type Host, openHost } from "../../controller/host.ts";
 import { processSandboxes } from "../../controller/sandboxes/process.ts";
 import type { Bench, BenchContext } from "./bench.ts";
-import { peakRssMb, pidOfBridge, startAndHear } from "./children.ts";
-import { differences, percentile, ratios } from "./figures.ts";
-import { checkWhole, type Directive, nowNs, readRecord } from "./parts/record.ts";
+import { cpuMs, peakRssMb, pidOfBridge, startAndHear } from "./children.ts";
+import { differences, formatNumber, percentile, ratios } from "./figures.ts";
 import type { Envelope } from "./parts/pipe-relay.ts";
+import {
+  checkWhole,
+  type Directive,
+  nowNs,
+  RECORD_CHARS,
+  readRecord,
+  recordAt,
+  SESSION,
+} from "./parts/record.ts";
 import { SOURCE_VERSION } from "./parts/serve-source.ts";
 import { profileHere } from "./profile.ts";
 
@@ -20,11 +27,13 @@ const SOURCE = fileURLToPath(new URL("./parts/serve-source.ts", import.meta.url)
 const RELAY = fileURLToPath(new URL("./parts/pipe-relay.ts", import.meta.url));
 
 /** A turn's text may have 2 Mi characters; this many events of 400 bytes stay below. */
-const EVENTS_PER_TURN = 14_000;
+const EVENTS_PER_TURN = 10_000;
 const PACED_PER_SECOND = 200;
 
 /** What arrived of one turn. */
 interface Arrival {
+  /** Of the source's events, those whose text came to the client before the turn's end. */
+  events: number;
   /** From the first event's writing to the last one's arrival at the client. */
   tookNs: number;
   latenciesMs: number[];
@@ -34,6 +43,8 @@ interface Arrival {
 
 interface Chain {
   name: string;
+  /** The process between source and client. */
+  middlePid: number;
   turn(directive: Directive): Promise<Arrival>;
 }
 
@@ -45,31 +56,31 @@ class Arrivals {
     this.#pieces.push({ text, atNs: nowNs() });
   }
 
-  /** Checks that the text is whole, and reads its times out of it. */
-  end({ events }: Directive): { arrival: Arrival; text: string } {
+  /** Checks that nothing is missing between, and reads the times out of the text. */
+  end(): { arrival: Arrival; text: string } {
     const endNs = nowNs();
     const text = this.#pieces.map((piece) => piece.text).join("");
-    checkWhole(text, events);
-    const chars = text.length / events;
+    const events = Math.floor(text.length / RECORD_CHARS);
+    checkWhole(text.slice(0, events * RECORD_CHARS), events);
     const latenciesMs: number[] = [];
     let length = 0;
     for (const piece of this.#pieces) {
-      const known = Math.floor(length / chars);
+      const known = Math.floor(length / RECORD_CHARS);
       length += piece.text.length;
-      for (let at = known; at < Math.floor(length / chars); at += 1) {
-        const { sentNs } = readRecord(text.slice(at * chars, (at + 1) * chars));
+      for (let at = known; at < Math.floor(length / RECORD_CHARS); at += 1) {
+        const { sentNs } = readRecord(recordAt(text, at));
         if (sentNs > 0) latenciesMs.push((piece.atNs - sentNs) / 1e6);
       }
     }
     const lastNs = this.#pieces.at(-1)?.atNs ?? endNs;
-    const tookNs = lastNs - readRecord(text.slice(0, chars)).sentNs;
-    return { arrival: { tookNs, latenciesMs, endMs: (endNs - lastNs) / 1e6 }, text };
+    const tookNs = lastNs - readRecord(recordAt(text, 0)).sentNs;
+    return { arrival: { events, tookNs, latenciesMs, endMs: (endNs - lastNs) / 1e6 }, text };
   }
 }
 
 // --- the two kinds of chain
 
-async function holdfast(context: BenchContext): Promise<{ chain: Chain; bridgePid: () => number }> {
+async function holdfast(context: BenchContext): Promise<Chain> {
   const { scope, profileDirectory } = context;
   const host: Host = await openHost({
     directory: join(context.directory, "h"),
@@ -84,7 +95,9 @@ async function holdfast(context: BenchContext): Promise<{ chain: Chain; bridgePi
           HOLDFAST_TEST_RUN: context.run,
           ...(profileDirectory === null
             ? {}
-            : { NODE_OPTIONS: `--cpu-prof --cpu-prof-dir=${profileDirectory} --cpu-prof-name=bridge.cpuprofile` }),
+            : {
+                NODE_OPTIONS: `--cpu-prof --cpu-prof-dir=${profileDirectory} --cpu-prof-name=bridge.cpuprofile`,
+              }),
         },
       }),
     ],
@@ -103,26 +116,26 @@ async function holdfast(context: BenchContext): Promise<{ chain: Chain; bridgePi
   }).id;
   await host.startSandbox(sandbox);
   return {
-    bridgePid: () => pidOfBridge(join(context.directory, "h", "s", sandbox, "process.json")),
-    chain: {
-      name: "Holdfast",
-      async turn(directive) {
-        const arrivals = new Arrivals();
-        const turn = host.submit(member, JSON.stringify(directive));
-        let length = 0;
-        for await (const update of turn) {
-          if (update.kind !== "text") continue;
-          if (update.from !== length) throw new Error(`text at ${update.from}, where ${length} was awaited`);
-          length += update.text.length;
-          arrivals.take(update.text);
-        }
-        const { arrival, text } = arrivals.end(directive);
-        const { outcome, parts, error } = await turn.settlement;
-        if (outcome !== "completed" || parts.join("") !== text) {
-          throw new Error(`the turn ended ${outcome} with another text: ${error?.message ?? ""}`);
-        }
-        return arrival;
-      },
+    name: "Holdfast",
+    middlePid: pidOfBridge(join(context.directory, "h", "s", sandbox, "process.json")),
+    async turn(directive) {
+      const arrivals = new Arrivals();
+      const turn = host.submit(member, JSON.stringify(directive));
+      let length = 0;
+      for await (const update of turn) {
+        if (update.kind !== "text") continue;
+        if (update.from !== length) throw new Error(`text at ${update.from}, where ${length} was awaited`);
+        length += update.text.length;
+        arrivals.take(update.text);
+      }
+      const { outcome, parts, error } = await turn.settlement;
+      const whole = parts.join("");
+      checkWhole(whole, directive.events);
+      const { arrival, text } = arrivals.end();
+      if (outcome !== "completed" || !whole.startsWith(text)) {
+        throw new Error(`the turn ended ${outcome} with another text: ${error?.message ?? ""}`);
+      }
+      return arrival;
     },
   };
 }
@@ -148,9 +161,10 @@ async function barePipe(context: BenchContext, mode: "each" | "batch"): Promise<
       for (const { event } of Array.isArray(value) ? value : [value]) onEvent(event);
     });
   });
-  await startAndHear({ scope, command: [node, RELAY, String(port), socketPath, mode] });
+  const { child } = await startAndHear({ scope, command: [node, RELAY, String(port), socketPath, mode] });
   return {
     name: mode === "batch" ? "bare pipe, batched per read" : "bare pipe, one frame an event",
+    middlePid: child.pid ?? 0,
     async turn(directive) {
       const arrivals = new Arrivals();
       const ended = new Promise<void>((resolve) => {
@@ -161,7 +175,7 @@ async function barePipe(context: BenchContext, mode: "each" | "batch"): Promise<
       });
       await prompt(port, directive);
       await ended;
-      return arrivals.end(directive).arrival;
+      return arrivals.end().arrival;
     },
   };
 }
@@ -172,11 +186,13 @@ function prompt(port: number, directive: Directive): Promise<void> {
       host: "127.0.0.1",
       port,
       method: "POST",
-      path: "/session/ses_00000000000000000000000001/prompt_async",
+      path: `/session/${SESSION}/prompt_async`,
     });
     call.once("error", reject);
     call.once("response", (response) => response.resume().once("end", resolve));
-    call.end(JSON.stringify({ messageID: "msg_own", parts: [{ type: "text", text: JSON.stringify(directive) }] }));
+    call.end(
+      JSON.stringify({ messageID: "msg_own", parts: [{ type: "text", text: JSON.stringify(directive) }] }),
+    );
   });
 }
 
@@ -184,7 +200,7 @@ function prompt(port: number, directive: Directive): Promise<void> {
 
 async function measure(context: BenchContext) {
   const { isQuick, say } = context;
-  const { chain: own, bridgePid } = await holdfast(context);
+  const own = await holdfast(context);
   const chains = [own, await barePipe(context, "batch"), await barePipe(context, "each")];
   const flood = { events: EVENTS_PER_TURN, perSecond: 0 };
 
@@ -192,6 +208,9 @@ async function measure(context: BenchContext) {
   for (const chain of chains) for (let at = 0; at < 2; at += 1) await chain.turn(flood);
 
   const rates = chains.map((): number[] => []);
+  const middleCpu = chains.map((): number[] => []);
+  const clientCpu = chains.map((): number[] => []);
+  let missing = 0;
   const ends: number[] = [];
   const turns = isQuick ? 2 : 7;
   const rounds = isQuick ? 3 : 5;
@@ -200,16 +219,24 @@ async function measure(context: BenchContext) {
     for (const [at, chain] of chains.entries()) {
       say(`stream: rate, round ${round + 1} of ${rounds}, ${chain.name}`);
       let tookNs = 0;
+      let events = 0;
+      const middleMs = cpuMs(chain.middlePid);
+      const clientUs = process.cpuUsage();
       for (let turn = 0; turn < turns; turn += 1) {
         const arrival = await chain.turn(flood);
         tookNs += arrival.tookNs;
+        events += arrival.events;
         if (chain === own) ends.push(arrival.endMs);
       }
-      rates[at]?.push((turns * EVENTS_PER_TURN) / (tookNs / 1e9));
+      rates[at]?.push(events / (tookNs / 1e9));
+      missing += turns * EVENTS_PER_TURN - events;
+      middleCpu[at]?.push(((cpuMs(chain.middlePid) - middleMs) * 1000) / events);
+      const { user, system } = process.cpuUsage(clientUs);
+      clientCpu[at]?.push((user + system) / events);
     }
   }
   await profile.stop();
-  const peakMb = peakRssMb(bridgePid());
+  const peakMb = peakRssMb(own.middlePid);
 
   const middles = chains.map((): number[] => []);
   const tails = chains.map((): number[] => []);
@@ -224,6 +251,7 @@ async function measure(context: BenchContext) {
     }
   }
 
+  const turnMb = (EVENTS_PER_TURN * RECORD_CHARS) / 1e6;
   const of = (lists: number[][], at: number) => lists[at] ?? [];
   return {
     title: "events of 400 bytes to a client that iterates the turn",
@@ -240,6 +268,16 @@ async function measure(context: BenchContext) {
         unit: "",
         values: ratios(of(rates, 0), of(rates, 2)),
       },
+      {
+        what: "events not at the client by their turn's end",
+        unit: "events",
+        values: [missing],
+        aim: { atMost: 0 },
+      },
+      ...chains.flatMap(({ name }, at) => [
+        { what: `CPU between, ${name}`, unit: "us/event", values: of(middleCpu, at) },
+        { what: `CPU at the client, ${name}`, unit: "us/event", values: of(clientCpu, at) },
+      ]),
       ...chains.flatMap(({ name }, at) => [
         { what: `latency p50, ${name}`, unit: "ms", values: of(middles, at) },
         { what: `latency p99, ${name}`, unit: "ms", values: of(tails, at) },
@@ -255,7 +293,7 @@ async function measure(context: BenchContext) {
         unit: "ms",
         values: differences(of(tails, 0), of(tails, 1)),
       },
-      { what: "last text to settlement, 1.9 MB of text", unit: "ms", values: ends },
+      { what: `last text to settlement, ${formatNumber(turnMb)} MB of text`, unit: "ms", values: ends },
       { what: "bridge's highest RSS", unit: "MB", values: [peakMb] },
     ],
     notes: [
@@ -263,6 +301,7 @@ async function measure(context: BenchContext) {
         "events of the source are counted, not frames. Latency: " +
         `${paced.events} events at ${PACED_PER_SECOND} a second a run, from an event's writing to its text at the client.`,
       "Each turn's text is checked event by event, and against its settlement.",
+      "CPU is of the whole turn, end and settlement included; between is bridge or relay. It suffers less from a busy machine than a rate.",
       "Three processes in each chain: source, bridge or relay, client. Holdfast also journals, gates and stores each turn.",
     ],
   };

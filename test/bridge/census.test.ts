@@ -4,7 +4,14 @@ import { once } from "node:events";
 import { copyFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { killEntry, listSlot, readEntry, reapSlot, type SlotMark, signalIfThere } from "../../bridge/census.ts";
+import {
+  killEntry,
+  listSlot,
+  readEntry,
+  reapSlot,
+  type SlotMark,
+  signalIfThere,
+} from "../../bridge/census.ts";
 import { realClock } from "../../bridge/clock.ts";
 import { standIn } from "../support/stand-in.ts";
 import { temporaryDirectory } from "../support/temporary-directory.ts";

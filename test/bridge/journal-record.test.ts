@@ -16,7 +16,9 @@ const HEADER: JournalRecord = {
 const RECORDS: JournalRecord[] = [
   HEADER,
   { t: "life", epoch: 2 },
-  ...Object.values(EVENTS).map((event, at): JournalRecord => ({ t: "event", entry: { seq: at + 1, at: AT, event } })),
+  ...Object.values(EVENTS).map(
+    (event, at): JournalRecord => ({ t: "event", entry: { seq: at + 1, at: AT, event } }),
+  ),
   { t: "acked", seq: 2 },
   { t: "fence", fence: 9 },
   { t: "number", member: "m-1", number: 4 },
@@ -84,7 +86,10 @@ test("a changed byte in the last record alone is a torn tail", () => {
   for (let at = WHOLE.length - LAST; at < WHOLE.length; at += 1) {
     const bytes = Buffer.from(WHOLE);
     bytes[at] = (bytes[at] ?? 0) ^ 0x01;
-    expect(readRecords(bytes), `byte ${at}`).toMatchObject({ isDamaged: false, records: RECORDS.slice(0, -1) });
+    expect(readRecords(bytes), `byte ${at}`).toMatchObject({
+      isDamaged: false,
+      records: RECORDS.slice(0, -1),
+    });
   }
 });
 

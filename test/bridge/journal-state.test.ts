@@ -18,7 +18,8 @@ function ended(turn: string, number: number, member = "m-1"): ControlEvent {
 }
 
 function append(state: JournalState, ...events: ControlEvent[]): void {
-  for (const event of events) applyRecord(state, { t: "event", entry: { seq: state.head + 1, at: AT, event } });
+  for (const event of events)
+    applyRecord(state, { t: "event", entry: { seq: state.head + 1, at: AT, event } });
 }
 
 function stateWith(...events: ControlEvent[]): JournalState {
@@ -88,7 +89,8 @@ test("the fence only rises", () => {
 
 test("closed turns are remembered up to a limit; the oldest go first", () => {
   const state = emptyState("j-1");
-  for (let n = 1; n <= CLOSED_TURNS_KEPT + 2; n += 1) append(state, accepted(`t-${n}`, n), ended(`t-${n}`, n));
+  for (let n = 1; n <= CLOSED_TURNS_KEPT + 2; n += 1)
+    append(state, accepted(`t-${n}`, n), ended(`t-${n}`, n));
   expect(state.closed.size).toBe(CLOSED_TURNS_KEPT);
   expect(state.closed.has("t-2")).toBe(false);
   expect(state.closed.has("t-3")).toBe(true);

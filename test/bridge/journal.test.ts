@@ -1,5 +1,13 @@
 import { execFileSync } from "node:child_process";
-import { copyFileSync, existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import {
+  copyFileSync,
+  existsSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { type Journal, openJournal } from "../../bridge/journal.ts";
@@ -31,7 +39,11 @@ function ended(turn: string, number: number): ControlEvent {
 }
 /** An event of about so many bytes. */
 function bulky(bytes: number): ControlEvent {
-  return { ...EVENTS["turn.ended"], turn: "t-bulk", settlement: { ...SETTLEMENT, parts: ["x".repeat(bytes)] } };
+  return {
+    ...EVENTS["turn.ended"],
+    turn: "t-bulk",
+    settlement: { ...SETTLEMENT, parts: ["x".repeat(bytes)] },
+  };
 }
 
 async function codeOf(work: Promise<unknown>): Promise<string> {
@@ -44,7 +56,10 @@ async function codeOf(work: Promise<unknown>): Promise<string> {
 }
 
 test("a new journal has a random id, epoch 1 and nothing in it", async () => {
-  const [one, two] = [await open(join(temporaryDirectory(), "journal")), await open(join(temporaryDirectory(), "j"))];
+  const [one, two] = [
+    await open(join(temporaryDirectory(), "journal")),
+    await open(join(temporaryDirectory(), "j")),
+  ];
   expect(one.state).toMatchObject({ epoch: 1, head: 0, acked: 0, fence: 0, unacked: [] });
   expect(one.state.journalId).not.toBe(two.state.journalId);
 });
@@ -74,7 +89,9 @@ test("appends at once share a sync, keep their order and are numbered without ga
   const seqs = Array.from({ length: 200 }, (_, at) => at + 1);
   expect(entries.map(({ seq }) => seq)).toEqual(seqs);
   expect(told).toEqual(seqs);
-  expect(readRecords(readFileSync(path)).records.flatMap((r) => (r.t === "event" ? [r.entry.seq] : []))).toEqual(seqs);
+  expect(
+    readRecords(readFileSync(path)).records.flatMap((r) => (r.t === "event" ? [r.entry.seq] : [])),
+  ).toEqual(seqs);
 });
 
 test("nobody is told of an event before it is in the file", async () => {
@@ -333,5 +350,7 @@ test("a close waits for what was appended before it and takes nothing after it",
 });
 
 test("a journal that can't be read is no new journal", async () => {
-  expect(await codeOf(openJournal(temporaryDirectory(), { nowAt: () => AT, log: keptLog() }))).toBe("STORE_ERROR");
+  expect(await codeOf(openJournal(temporaryDirectory(), { nowAt: () => AT, log: keptLog() }))).toBe(
+    "STORE_ERROR",
+  );
 });

@@ -59,7 +59,8 @@ class Receiver {
     // Over the wire, so that half a surrogate pair would show.
     for (const frame of encodeAll(frames).flatMap(decode)) {
       if (frame.kind === "event") {
-        if (frame.entry.seq !== this.applied + 1) throw new Error(`event ${frame.entry.seq} after ${this.applied}`);
+        if (frame.entry.seq !== this.applied + 1)
+          throw new Error(`event ${frame.entry.seq} after ${this.applied}`);
         this.applied = frame.entry.seq;
       } else if (frame.kind === "delta" || frame.kind === "snapshot") {
         const key = `${frame.turn} ${frame.part}`;
@@ -94,7 +95,8 @@ test("events go out once, in order, from the controller's cursor on", () => {
   const source = new Source();
   source.append(5);
   source.outbox.open(2);
-  const seqs = (frames: Frame[]) => frames.flatMap((frame) => (frame.kind === "event" ? [frame.entry.seq] : []));
+  const seqs = (frames: Frame[]) =>
+    frames.flatMap((frame) => (frame.kind === "event" ? [frame.entry.seq] : []));
   expect(seqs(source.outbox.flush())).toEqual([3, 4, 5]);
   expect(source.outbox.flush()).toEqual([]);
   source.append();
@@ -205,7 +207,9 @@ test("a closed window makes text coalesce; events pass it", () => {
   expect(receiver.parts.get("t-1 p")).toBe(source.texts.get("t-1 p"));
   expect(receiver.parts.get("t-1 q")).toBe("y".repeat(1000));
   // The thousand touches of the second part went out as one frame.
-  expect([...next, ...source.outbox.flush()].filter((f) => "part" in f && f.part === "q").length).toBeLessThan(2);
+  expect(
+    [...next, ...source.outbox.flush()].filter((f) => "part" in f && f.part === "q").length,
+  ).toBeLessThan(2);
 });
 
 test("a long part takes several frames, and no frame cuts a surrogate pair", () => {
@@ -244,9 +248,15 @@ test("whatever order things happen in, the receiver ends with the source's texts
     fc.integer({ min: 1, max: 700_000 }).map((count) => "🦑".repeat(count / 2)),
   );
   const step = fc.oneof(
-    { weight: 4, arbitrary: fc.record({ do: fc.constant("write" as const), part, back: fc.nat(6), text: piece }) },
+    {
+      weight: 4,
+      arbitrary: fc.record({ do: fc.constant("write" as const), part, back: fc.nat(6), text: piece }),
+    },
     { weight: 1, arbitrary: fc.record({ do: fc.constant("withdraw" as const), part }) },
-    { weight: 3, arbitrary: fc.record({ do: fc.constant("append" as const), count: fc.integer({ min: 1, max: 900 }) }) },
+    {
+      weight: 3,
+      arbitrary: fc.record({ do: fc.constant("append" as const), count: fc.integer({ min: 1, max: 900 }) }),
+    },
     { weight: 4, arbitrary: fc.record({ do: fc.constant("flush" as const), arrives: fc.boolean() }) },
     { weight: 2, arbitrary: fc.record({ do: fc.constant("ack" as const) }) },
     { weight: 2, arbitrary: fc.record({ do: fc.constant("consume" as const) }) },

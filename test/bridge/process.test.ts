@@ -44,7 +44,13 @@ async function slotOf(kind: "mark" | "user"): Promise<Slot> {
 }
 
 function start(slot: Slot, command: readonly string[], environment: Record<string, string> = {}) {
-  return startProcess({ command, slot, environment: { PATH, ...environment }, generation: 1, clock: realClock });
+  return startProcess({
+    command,
+    slot,
+    environment: { PATH, ...environment },
+    generation: 1,
+    clock: realClock,
+  });
 }
 
 async function firstLine(native: NativeProcess): Promise<string> {
@@ -61,9 +67,12 @@ test("a process runs in its slot, with the environment it was given and nothing 
   native.stdout.on("data", (chunk) => {
     said += String(chunk);
   });
-  await within("its environment", new Promise<void>((resolve) => {
-    native.stdout.on("data", () => said.includes("HOLDFAST_SLOT") && said.includes("GIVEN") && resolve());
-  }));
+  await within(
+    "its environment",
+    new Promise<void>((resolve) => {
+      native.stdout.on("data", () => said.includes("HOLDFAST_SLOT") && said.includes("GIVEN") && resolve());
+    }),
+  );
   expect(said.split("\n").slice(0, 2)).toEqual([slot.workspace, "0002"]);
   expect(said).toContain(`HOLDFAST_SLOT=${slot.markValue}\n`);
   expect(said).not.toContain("HOLDFAST_TEST_RUN");
@@ -144,14 +153,17 @@ for (const kind of ["mark", "user"] as const) {
     for (const pid of children) expect((await readEntry(pid))?.state ?? "gone").toMatch(/gone|Z|X/);
   });
 
-  test.runIf(kind === "mark" || isRoot)(`children that outlived their parent are ended by a stop, found by ${kind}`, async () => {
-    const slot = await slotOf(kind);
-    const native = await start(slot, standIn("holds-pipes-open.ts"));
-    await within("its own exit", native.exited);
-    expect(await listSlot(slot.mark)).toHaveLength(1);
-    expect(await native.stop(5000, nothing)).toEqual([]);
-    expect(await listSlot(slot.mark)).toEqual([]);
-  });
+  test.runIf(kind === "mark" || isRoot)(
+    `children that outlived their parent are ended by a stop, found by ${kind}`,
+    async () => {
+      const slot = await slotOf(kind);
+      const native = await start(slot, standIn("holds-pipes-open.ts"));
+      await within("its own exit", native.exited);
+      expect(await listSlot(slot.mark)).toHaveLength(1);
+      expect(await native.stop(5000, nothing)).toEqual([]);
+      expect(await listSlot(slot.mark)).toEqual([]);
+    },
+  );
 }
 
 test("a start empties the slot first, and spares the slot beside it", async () => {
@@ -216,7 +228,9 @@ test("a command that can't be started is an error that names it", async () => {
 test("a start that the system refuses outright is the same error, and no wait without end", async () => {
   const slot = await slotOf("mark");
   // Each text fits, all of them together don't: the system call itself fails.
-  const environment = Object.fromEntries(Array.from({ length: 80 }, (_, n) => [`V${n}`, "x".repeat(100_000)]));
+  const environment = Object.fromEntries(
+    Array.from({ length: 80 }, (_, n) => [`V${n}`, "x".repeat(100_000)]),
+  );
   await expect(within("the refusal", start(slot, standIn("forever.ts"), environment))).rejects.toMatchObject({
     code: "CLI_NOT_READY",
   });
@@ -227,7 +241,10 @@ test("one text beyond what a process can be given is refused by its name, before
   const huge = "x".repeat(200_000);
   const file = join(slot.home, "was-started");
   const starts = start(slot, ["/bin/sh", "-c", `touch ${file}; sleep 600`], { CONFIG: huge });
-  await expect(starts).rejects.toMatchObject({ code: "CLI_NOT_READY", message: expect.stringContaining("CONFIG") });
+  await expect(starts).rejects.toMatchObject({
+    code: "CLI_NOT_READY",
+    message: expect.stringContaining("CONFIG"),
+  });
   await expect(start(slot, ["/bin/echo", huge])).rejects.toThrow("argument 1");
   expect(existsSync(file)).toBe(false);
 });

@@ -1,8 +1,21 @@
-import { randomInt } from "node:crypto";
-import { chmodSync, existsSync, lstatSync, mkdirSync, realpathSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import { spawn } from "node:child_process";
+import { randomInt, randomUUID } from "node:crypto";
+import { once } from "node:events";
+import {
+  chmodSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  realpathSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
-import { expect, test } from "vitest";
-import { openSlot } from "../../bridge/slots.ts";
+import { expect, onTestFinished, test } from "vitest";
+import { listSlot } from "../../bridge/census.ts";
+import { realClock } from "../../bridge/clock.ts";
+import { openSlot, reapSlots, SLOT_VARIABLE } from "../../bridge/slots.ts";
 import { type BridgeConfig, DEFAULT_LIMITS } from "../../protocol/bridge-config.ts";
 import { temporaryDirectory } from "../support/temporary-directory.ts";
 
@@ -70,7 +83,8 @@ test.runIf(isRoot)("each member gets a user of its own, and keeps it", async () 
   const config = withUsers();
   const first = config.users?.firstUid ?? 0;
   const uids: Array<number | undefined> = [];
-  for (const member of ["m-1", "m-2", "m-1", "m-3", "m-2"]) uids.push((await openSlot(config, member)).user?.uid);
+  for (const member of ["m-1", "m-2", "m-1", "m-3", "m-2"])
+    uids.push((await openSlot(config, member)).user?.uid);
   expect(uids).toEqual([first, first + 1, first, first + 2, first + 1]);
 });
 
@@ -86,26 +100,27 @@ test.runIf(isRoot)("the user owns the slot and all in it, and is its mark", asyn
 
 test.runIf(isRoot)("members whose slots are made at once never share a user", async () => {
   const config = withUsers();
-  const slots = await Promise.all(
-    Array.from({ length: 12 }, (_, n) => openSlot(config, `m-${n % 6}`)),
-  );
+  const slots = await Promise.all(Array.from({ length: 12 }, (_, n) => openSlot(config, `m-${n % 6}`)));
   const uidOf = new Map(slots.map((slot) => [slot.member, slot.user?.uid]));
   expect(new Set(uidOf.values()).size).toBe(6);
   for (const slot of slots) expect(slot.user?.uid).toBe(uidOf.get(slot.member));
 });
 
-test.runIf(isRoot)("a slot that a crash left before its user owned it is nobody's, least of all root's", async () => {
-  const config = withUsers();
-  const first = config.users?.firstUid ?? 0;
-  await openSlot(config, "m-1");
-  mkdirSync(join(config.slotsDirectory, "m-2", "home"), { recursive: true });
-  chmodSync(join(config.slotsDirectory, "m-2"), 0o755);
-  const slot = await openSlot(config, "m-2");
-  expect(slot.user?.uid).toBe(first + 1);
-  expect(statSync(slot.root)).toMatchObject({ uid: first + 1 });
-  expect(statSync(slot.root).mode & 0o777).toBe(0o700);
-  for (const name of NAMES) expect(statSync(join(slot.root, name))).toMatchObject({ uid: first + 1 });
-});
+test.runIf(isRoot)(
+  "a slot that a crash left before its user owned it is nobody's, least of all root's",
+  async () => {
+    const config = withUsers();
+    const first = config.users?.firstUid ?? 0;
+    await openSlot(config, "m-1");
+    mkdirSync(join(config.slotsDirectory, "m-2", "home"), { recursive: true });
+    chmodSync(join(config.slotsDirectory, "m-2"), 0o755);
+    const slot = await openSlot(config, "m-2");
+    expect(slot.user?.uid).toBe(first + 1);
+    expect(statSync(slot.root)).toMatchObject({ uid: first + 1 });
+    expect(statSync(slot.root).mode & 0o777).toBe(0o700);
+    for (const name of NAMES) expect(statSync(join(slot.root, name))).toMatchObject({ uid: first + 1 });
+  },
+);
 
 test("a slot that can't be made is an error of its own, and stops no later one", async () => {
   const config = configWith(null);
@@ -113,4 +128,28 @@ test("a slot that can't be made is an error of its own, and stops no later one",
   const broken = { ...config, slotsDirectory: `${config.slotsDirectory}-file` };
   await expect(openSlot(broken, "m-1")).rejects.toMatchObject({ code: "CLI_NOT_READY" });
   expect((await openSlot(config, "m-1")).member).toBe("m-1");
+});
+
+test("before the first slot there is nothing to empty, with or without a directory", async () => {
+  const config = configWith(null);
+  expect(await reapSlots(config, realClock)).toEqual([]);
+  expect(await reapSlots({ ...config, slotsDirectory: `${config.slotsDirectory}/none` }, realClock)).toEqual(
+    [],
+  );
+});
+
+test("what an earlier life left in any slot is ended; a container's end has done that already", async () => {
+  const config = { ...configWith(null), sandboxId: `box-${randomUUID()}` };
+  const slots = [await openSlot(config, "m-1"), await openSlot(config, "m-2")];
+  const children = slots.map(({ markValue }) =>
+    spawn("sleep", ["600"], { stdio: "ignore", env: { PATH: "/usr/bin:/bin", [SLOT_VARIABLE]: markValue } }),
+  );
+  onTestFinished(() => {
+    for (const child of children) child.kill("SIGKILL");
+  });
+  const ends = children.map((child) => once(child, "exit"));
+  expect(await reapSlots({ ...config, isolation: "container" }, realClock)).toEqual([]);
+  for (const { mark } of slots) expect(await listSlot(mark)).toHaveLength(1);
+  expect(await reapSlots(config, realClock)).toEqual([]);
+  for (const end of ends) expect(await end).toEqual([null, "SIGKILL"]);
 });

@@ -4,7 +4,7 @@ import { createSseReader } from "../../bridge/sse-reader.ts";
 const STREAM = Buffer.from(
   [
     ": a comment, as a heartbeat\n\n",
-    "id: 1\nevent: message\ndata: {\"a\":\"Größe 🦑\"}\n\n",
+    'id: 1\nevent: message\ndata: {"a":"Größe 🦑"}\n\n',
     "data: two\r\ndata: lines\r\n\r\n",
     "unknown: field\ndata: three\n\n",
     "data: half of the next",

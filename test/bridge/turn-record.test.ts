@@ -75,7 +75,10 @@ test("a refusal, a failed gate and a rejected prompt are told by the error that 
   for (const cause of ["refused", "gate_failed", "submit_rejected", "permission_unresolved"] as const) {
     const record = createTurnRecord(new FakeClock());
     record.error = new HoldfastError("CLI_REFUSED", "no");
-    expect(record.conclude(early(cause), null, false).error).toMatchObject({ code: "CLI_REFUSED", message: "no" });
+    expect(record.conclude(early(cause), null, false).error).toMatchObject({
+      code: "CLI_REFUSED",
+      message: "no",
+    });
   }
 });
 

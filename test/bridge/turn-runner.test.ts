@@ -185,7 +185,9 @@ test("a turn that was ended while its intent was written is never submitted", as
     await stage.clock.elapse(5000);
     expect(stage.count("submit"), end).toBe(0);
     expect(stage.settlement().settled, end).toBe(false);
-    expect(stage.settlement().outcome).toBe({ abort: "aborted", stream: "stream_lost", exit: "not_sent" }[end]);
+    expect(stage.settlement().outcome).toBe(
+      { abort: "aborted", stream: "stream_lost", exit: "not_sent" }[end],
+    );
   }
 });
 
@@ -204,7 +206,8 @@ test("nothing is submitted before the gate has passed", async () => {
 
 test("a gate that fails means not_sent, and the process is not kept", async () => {
   const stage = new Stage();
-  stage.resident.answers.gate = () => Promise.reject(new HoldfastError("GATE_FAILED", "the canary did not come back"));
+  stage.resident.answers.gate = () =>
+    Promise.reject(new HoldfastError("GATE_FAILED", "the canary did not come back"));
   await stage.start();
   expect(stage.count("submit")).toBe(0);
   expect(stage.settlement()).toMatchObject({
@@ -295,7 +298,12 @@ test("an abort with its native end settles, and the process may stay", async () 
   await settled();
   stage.runner.observe({ ...NATIVE_END, status: "aborted" } as typeof NATIVE_END);
   await settled();
-  expect(stage.settlement()).toMatchObject({ outcome: "aborted", settled: true, keepsProcess: true, error: null });
+  expect(stage.settlement()).toMatchObject({
+    outcome: "aborted",
+    settled: true,
+    keepsProcess: true,
+    error: null,
+  });
 });
 
 test("asking twice for the end aborts once", async () => {
@@ -468,7 +476,11 @@ test("a preparation that fails for a passing reason is refused without a status:
   stage.preparation = () => Promise.reject(new HoldfastError("CLI_NOT_READY", "no ready line"));
   await stage.start();
   expect(stage.types).toEqual(["turn.ended"]);
-  expect(stage.settlement()).toMatchObject({ outcome: "refused", context: null, error: { code: "CLI_NOT_READY" } });
+  expect(stage.settlement()).toMatchObject({
+    outcome: "refused",
+    context: null,
+    error: { code: "CLI_NOT_READY" },
+  });
 });
 
 test("a prompt that the CLI refused is not_sent, with the CLI's answer", async () => {
@@ -574,7 +586,11 @@ test("the identity is asked for again after passing failures", async () => {
   stage.runner.observe(NATIVE_END);
   await stage.clock.elapse(1000);
   expect(tries).toBe(3);
-  expect(stage.settlement()).toMatchObject({ outcome: "completed", session: { isVerified: true }, error: null });
+  expect(stage.settlement()).toMatchObject({
+    outcome: "completed",
+    session: { isVerified: true },
+    error: null,
+  });
 });
 
 test("an identity that can't be verified now is said, and settles all the same", async () => {
@@ -593,7 +609,11 @@ test("an identity that can't be verified now is said, and settles all the same",
 
 test("a changed identity fails the turn, at once, and the process is not kept", async () => {
   const stage = await new Stage().run();
-  stage.resident.answers.verify = async () => ({ kind: "changed", observed: "ses_other", evidence: EVIDENCE });
+  stage.resident.answers.verify = async () => ({
+    kind: "changed",
+    observed: "ses_other",
+    evidence: EVIDENCE,
+  });
   stage.runner.observe(NATIVE_END);
   await settled();
   expect(stage.count("verify")).toBe(1);
@@ -728,6 +748,7 @@ test("a settlement that can't be stored is no settlement: the bridge is told, an
   await settled();
   ending.reject(new HoldfastError("STORE_ERROR"));
   await stage.runner.ended;
+  await settled();
   expect(stage.settlements).toEqual([]);
   expect(stage.broken.map(({ code }) => code)).toEqual(["STORE_ERROR"]);
 });

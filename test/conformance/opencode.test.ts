@@ -5,6 +5,7 @@ import { DRIVERS } from "../../bridge/drivers/registry.ts";
 import { MEMBER } from "../support/host.ts";
 import { driverSuite } from "./driver-suite.ts";
 import { CUTTER } from "./stream-cutter.ts";
+import { environmentOf, listeningPort } from "./suite/processes.ts";
 
 const driver = DRIVERS.get("opencode");
 if (driver === undefined) throw new Error("there is no driver for opencode");
@@ -51,4 +52,10 @@ driverSuite({
   },
   rejected: { modelCalls: 1 },
   cutter: [process.execPath, cutter, binary],
+  async dispose(pid, workspace) {
+    const key = Buffer.from(`opencode:${environmentOf(pid, "OPENCODE_SERVER_PASSWORD")}`).toString("base64");
+    const url = `http://127.0.0.1:${listeningPort(pid)}/instance/dispose?directory=${encodeURIComponent(workspace)}`;
+    const answer = await fetch(url, { method: "POST", headers: { authorization: `Basic ${key}` } });
+    if (!answer.ok) throw new Error(`the instance was not disposed of: ${answer.status}`);
+  },
 });

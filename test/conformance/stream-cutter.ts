@@ -3,6 +3,7 @@
  *
  *   node stream-cutter.ts CLI ARGUMENTS...     prints the CLI's lines with its own port in the place of the CLI's
  *   SIGUSR2                                    every connection that asked for /event is destroyed; nothing else is
+ *   SIGHUP                                     they stay open and carry nothing any more
  *
  * The CLI itself notices nothing: its server, its turn and its model call go on.
  */
@@ -14,11 +15,15 @@ export const CUTTER = "stream-cutter";
 
 if (import.meta.main) {
   const [file = "", ...args] = process.argv.slice(2);
-  const streams = new Set<Socket>();
+  /** The bridge's end and the CLI's end of each. */
+  const streams = new Map<Socket, Socket>();
   const cli = spawn(file, args, { stdio: ["inherit", "pipe", "inherit"] });
   cli.once("exit", (code) => process.exit(code ?? 1));
   process.on("SIGUSR2", () => {
-    for (const socket of streams) socket.destroy();
+    for (const near of streams.keys()) near.destroy();
+  });
+  process.on("SIGHUP", () => {
+    for (const [near, far] of streams) far.unpipe(near).resume();
   });
 
   let isServing = false;
@@ -34,7 +39,7 @@ if (import.meta.main) {
       const far = connect(Number(port), "127.0.0.1");
       near.once("data", (first: Buffer) => {
         if (!first.subarray(0, 11).toString("latin1").startsWith("GET /event?")) return;
-        streams.add(near);
+        streams.set(near, far);
         near.once("close", () => streams.delete(near));
       });
       near.once("error", () => far.destroy());

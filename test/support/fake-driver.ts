@@ -13,7 +13,10 @@ import type { Locator } from "../../protocol/locator.ts";
 import { EVIDENCE, USAGE } from "./samples.ts";
 
 export const GATE_EVIDENCE: Evidence = { ...EVIDENCE, what: "canary_returned" };
-export const OWN_EVENT: Observation = { kind: "own_event", evidence: { ...EVIDENCE, what: "own_user_message" } };
+export const OWN_EVENT: Observation = {
+  kind: "own_event",
+  evidence: { ...EVIDENCE, what: "own_user_message" },
+};
 export const NATIVE_END: Observation = {
   kind: "native_end",
   status: "completed",

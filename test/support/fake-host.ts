@@ -1,8 +1,7 @@
 /** A real host over a real store, with fake sandboxes; everything is ended and removed when the test is over. */
-import { rmSync } from "node:fs";
-import { mkdtempSync } from "node:fs";
-import { DatabaseSync } from "node:sqlite";
+import { mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { onTestFinished } from "vitest";
 import { type Host, openHost } from "../../controller/host.ts";
 import type { ModelRoute } from "../../controller/relay/forwarder.ts";

@@ -4,7 +4,12 @@
  */
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import type { PinnedBuild, SandboxDriver, SandboxSpec, SandboxState } from "../../controller/sandboxes/sandbox.ts";
+import type {
+  PinnedBuild,
+  SandboxDriver,
+  SandboxSpec,
+  SandboxState,
+} from "../../controller/sandboxes/sandbox.ts";
 import type { SandboxKind } from "../../controller/store/records.ts";
 import type { AttestationFacts } from "../../protocol/attestation.ts";
 import { type BridgeConfig, DEFAULT_LIMITS } from "../../protocol/bridge-config.ts";

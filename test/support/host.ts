@@ -21,8 +21,8 @@ export interface TestHost {
   model: ModelServer;
   directory: string;
   warnings: string[];
-  /** Closes this host and opens another one over the same store, as a restarted controller would. */
-  reopen(): Promise<Host>;
+  /** Closes this host and opens another one over the same store, as a restarted controller would; in `between` it is away. */
+  reopen(between?: () => Promise<void>): Promise<Host>;
 }
 
 export interface TestHostOptions {
@@ -33,7 +33,7 @@ export interface TestHostOptions {
   distDirectory?: string;
   /** Puts something around the drivers of the sandboxes: to count, to tamper, to die. */
   around?: (drivers: SandboxDriver[]) => SandboxDriver[];
-  /** Where the end is registered. Default: the running test; a file that shares one host gives `afterAll`. */
+  /** Takes the end of the host. Default: the running test does; a file that shares one host keeps it for `afterAll`. */
   atEnd?: (end: () => Promise<void>, limitMs: number) => void;
 }
 
@@ -72,9 +72,13 @@ export async function startTestHost(given: TestHostOptions = {}): Promise<TestHo
     model,
     directory,
     warnings,
-    async reopen() {
+    async reopen(between = async () => undefined) {
       await opened.host.close();
-      opened.host = await open();
+      try {
+        await between();
+      } finally {
+        opened.host = await open();
+      }
       return opened.host;
     },
   };
@@ -93,7 +97,7 @@ export async function logTails({ host, setup }: TestHost): Promise<string> {
   const tails = host.sandboxes().map(async ({ id, kind, generation, directory, container }) => {
     const driver = setup.drivers.find((each) => each.kind === kind);
     if (driver === undefined || container === null) return `── ${id}: not made yet`;
-    const spec = { sandboxId: id, generation, directory };
+    const spec = { storeId: host.store.id, sandboxId: id, generation, directory };
     const text = await driver.logTail(spec, container.containerId).catch((error: unknown) => String(error));
     return `── ${id}, last lines of its bridge:\n${text.trim().split("\n").slice(-30).join("\n")}`;
   });

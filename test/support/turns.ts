@@ -1,5 +1,5 @@
 /** A turn as a test reads it: everything that its handle tells, kept, and waits with limits for what is to come. */
-import { onTestFailed } from "vitest";
+import { onTestFinished } from "vitest";
 import type { TurnHandle } from "../../controller/turn-handle.ts";
 import type { ControlEvent } from "../../protocol/events.ts";
 import type { Settlement } from "../../protocol/settlement.ts";
@@ -70,9 +70,10 @@ export function userTexts(request: ModelRequest | undefined): string[] {
   return (request?.request?.rows ?? []).flatMap((row) => (row.role === "user" ? row.texts : []));
 }
 
-/** Prints the bridges' last words when the running test fails. */
+/** Prints the bridges' last words when the running test fails. To be called behind the host's start: hooks run last in, first out. */
 export function tellOnFailure(t: TestHost): void {
-  onTestFailed(async () => {
+  onTestFinished(async ({ task }) => {
+    if (task.result?.state !== "fail") return;
     process.stderr.write(await logTails(t));
     process.stderr.write(t.warnings.map((warning) => `warning: ${warning}\n`).join(""));
   });

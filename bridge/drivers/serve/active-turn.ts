@@ -41,7 +41,6 @@ export function openActiveTurn(options: ActiveTurnOptions): ActiveTurn {
   const { clock, limits } = request;
   const view = createTurnView(session, options.ownMessage, options.earlierMessages);
   const messages = new Set<string>([options.ownMessage]);
-  const adopted = new Set<string>();
   /** Questions that were seen, by session and request. */
   const questions = new Set<string>();
   let cancelOverdue: (() => void) | null = null;
@@ -73,10 +72,7 @@ export function openActiveTurn(options: ActiveTurnOptions): ActiveTurn {
   async function isOursByAncestry(asking: string): Promise<boolean> {
     for (let tries = 1; tries <= ANCESTRY_TRIES; tries += 1) {
       try {
-        if (await hasOurParent(asking)) {
-          adopted.add(asking);
-          return true;
-        }
+        if (await adoptByParents(asking)) return true;
       } catch (error) {
         // Whose it is could not be asked: it may be ours, and must not be left without an answer.
         if (tries === ANCESTRY_TRIES) throw error;
@@ -86,10 +82,16 @@ export function openActiveTurn(options: ActiveTurnOptions): ActiveTurn {
     return false;
   }
 
-  async function hasOurParent(asking: string): Promise<boolean> {
+  /** Walks up the parents; what lies between the session and one of ours is the turn's too. */
+  async function adoptByParents(asking: string): Promise<boolean> {
+    const path: string[] = [];
     let at: string | null = asking;
-    for (let depth = 0; at !== null && depth < ANCESTRY_DEPTH; depth += 1) {
-      if (view.isOurs(at) || adopted.has(at)) return true;
+    while (at !== null && path.length < ANCESTRY_DEPTH) {
+      if (view.isOurs(at)) {
+        for (const session of path) view.adopt(session);
+        return true;
+      }
+      path.push(at);
       at = (await api.session(at))?.parentID ?? null;
     }
     return false;
@@ -175,7 +177,7 @@ export function openActiveTurn(options: ActiveTurnOptions): ActiveTurn {
       }
       for (const change of view.take(event)) onChange(change);
     },
-    isOurs: (id) => view.isOurs(id) || adopted.has(id),
+    isOurs: view.isOurs,
     hasStarted: view.hasStarted,
     close() {
       forgetEnd();
@@ -194,6 +196,9 @@ export function openActiveTurn(options: ActiveTurnOptions): ActiveTurn {
     let detail: string;
     try {
       if (!(await isOursByAncestry(asking)) || isClosed) return;
+      // Told before it is done: a rejection may end the turn at once.
+      const what = clip(`${question} of session ${asking}`);
+      report({ kind: "question_rejected", evidence: evidence("question_rejected", "http", what) });
       const answer = await api.rejectQuestion(question);
       if (answer.status < 300) return;
       detail = `a question could not be rejected: status ${answer.status}`;

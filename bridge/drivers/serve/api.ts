@@ -36,6 +36,9 @@ export function serveApi(server: LoopbackServer, requestMs: number): ServeApi {
   const get = (path: string) => server.ask({ method: "GET", path, limitMs: requestMs });
   const post = (path: string, body: unknown, limitMs = requestMs) =>
     server.ask({ method: "POST", path, body, limitMs });
+  // What is sent once: a kept socket may be closed by the server in the moment we use it, and its fate would be unclear.
+  const once = (path: string, body: unknown, limitMs: number) =>
+    server.ask({ method: "POST", path, body, limitMs, ownSocket: true });
   const at = (directory: string) => `directory=${encodeURIComponent(directory)}`;
   const id = encodeURIComponent;
 
@@ -57,20 +60,17 @@ export function serveApi(server: LoopbackServer, requestMs: number): ServeApi {
       return answer.status === 404 ? null : read("GET /session/:id/message", answer, z.array(StoredMessage));
     },
     prompt: (session, { messageId, partId, text, model }) =>
-      server.ask({
-        method: "POST",
-        path: `/session/${id(session)}/prompt_async`,
-        body: {
+      once(
+        `/session/${id(session)}/prompt_async`,
+        {
           messageID: messageId,
           model: { providerID: PROVIDER, modelID: model },
           parts: [{ type: "text", id: partId, text }],
         },
-        limitMs: requestMs,
-        // A kept socket may be closed by the server in the moment we use it; the prompt's fate would be unclear.
-        ownSocket: true,
-      }),
+        requestMs,
+      ),
     async abort(session, limitMs) {
-      accept("POST /session/:id/abort", await post(`/session/${id(session)}/abort`, {}, limitMs));
+      accept("POST /session/:id/abort", await once(`/session/${id(session)}/abort`, {}, limitMs));
     },
     async busySessions(directory) {
       const answer = await get(`/session/status?${at(directory)}`);

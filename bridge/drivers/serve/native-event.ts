@@ -79,7 +79,7 @@ const Known = z.discriminatedUnion("type", [
     permission: z.string(),
     patterns: z._default(z.array(z.string()), []),
     /** The tool call that waits for the answer; not every request has one. */
-    tool: z.optional(z.object({ callID: z.optional(z.string()) })),
+    tool: z.nullish(z.object({ callID: z.optional(z.string()) })),
   }),
   event("permission.replied", { ...session, requestID: z.string(), reply: z.string() }),
   event("question.asked", { ...session, id: z.string() }),

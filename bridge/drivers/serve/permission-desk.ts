@@ -44,7 +44,7 @@ export interface PermissionDesk {
   close(): void;
 }
 
-export interface NativeRequest {
+interface NativeRequest {
   id: string;
   session: string;
   permission: string;
@@ -212,7 +212,11 @@ export function openPermissionDesk(options: DeskOptions): PermissionDesk {
     close() {
       if (isClosed) return;
       isClosed = true;
-      for (const entry of [...open.values()]) finish(entry, "closed_by_end", "the turn ended");
+      for (const entry of [...open.values()]) {
+        // The end may come in the same read as the reply's own event: a rejection ends the turn at once.
+        if (entry.isConfirmed) finish(entry, "confirmed", "replied event");
+        else finish(entry, "closed_by_end", "the turn ended");
+      }
     },
   };
 }

@@ -16,8 +16,10 @@ import { openSubscription, type Subscription } from "./subscription.ts";
 /** Ids of messages of earlier turns, kept so that late events of theirs are known. Beyond: the oldest are forgotten. */
 const EARLIER_MESSAGES = 10_000;
 const ABORT_POLL_MS = 50;
-/** How long an abort waits for the turn to be seen as started. */
+/** How long an abort waits for the turn to be seen as started; at most half of its own limit. */
 const STARTED_MS = 2000;
+/** How long a lost stream waits for the news of its process's exit. */
+const EXIT_SEEN_MS = 250;
 
 export interface ResidentOptions {
   request: LaunchRequest;
@@ -35,8 +37,11 @@ export function openResident(options: ResidentOptions): Resident {
   const earlierMessages = new Set<string>();
   let subscription: Subscription | null = null;
   let opening: Promise<Subscription> | null = null;
-  let canary: { nonce: string; seen: (sequence: number) => void } | null = null;
+  let canary: { nonce: string; seen: (sequence: number) => void; lost: (reason: string) => void } | null =
+    null;
   let turn: ActiveTurn | null = null;
+  /** The active turn's one native abort is out. */
+  let isAbortAsked = false;
   let isStopping = false;
 
   void server.process.exited.then((exit) => listener.onExit(exit));
@@ -66,12 +71,26 @@ export function openResident(options: ResidentOptions): Resident {
     subscription = null;
     if (lost === null || isStopping) return;
     listener.onSubscription(lost.number, "lost", reason);
+    canary?.lost(reason);
     const seen = {
       ...evidence("subscription_lost", "stream", reason),
       subscription: lost.number,
       sequence: lost.sequence(),
     };
-    if (turn !== null) listener.onObservation({ kind: "stream_lost", reason, evidence: seen });
+    const carried = turn;
+    if (carried === null) return;
+    void exitedSoon().then((hasExited) => {
+      // The exit is the cause then, and reports itself.
+      if (hasExited || turn !== carried) return;
+      listener.onObservation({ kind: "stream_lost", reason, evidence: seen });
+    });
+  }
+
+  /** A process's death ends its stream too, and often the stream's end is seen first. */
+  async function exitedSoon(): Promise<boolean> {
+    const late = new Promise<void>((resolve) => clock.after(EXIT_SEEN_MS, resolve));
+    await Promise.race([server.process.exited, late]);
+    return server.process.hasExited();
   }
 
   /** The live subscription, made when there is none. Two callers share one attempt. */
@@ -88,6 +107,8 @@ export function openResident(options: ResidentOptions): Resident {
       onLost,
     })
       .then((made) => {
+        // It may have been lost in the same read in which it opened.
+        if (!made.isLive()) throw new HoldfastError("STREAM_LOST", "the stream ended as it opened");
         subscription = made;
         listener.onSubscription(made.number, "live", "");
         return made;
@@ -103,14 +124,19 @@ export function openResident(options: ResidentOptions): Resident {
       const carrier = await subscribe();
       const nonce = `holdfast-canary-${randomUUID()}`;
       const sentMs = clock.monotonicMs();
-      const returned = new Promise<number>((resolve) => {
-        canary = { nonce, seen: resolve };
+      const returned = new Promise<number>((resolve, reject) => {
+        const lost = (reason: string) =>
+          reject(new HoldfastError("GATE_FAILED", `the stream was lost: ${reason}`));
+        canary = { nonce, seen: resolve, lost };
       });
+      // The publishing call may fail first; nobody waits for this one then.
+      returned.catch(() => undefined);
       const sequence = await limited(
         { clock, limitMs: limits.canaryMs, code: "GATE_FAILED", what: "the canary did not come back" },
         async () => {
-          await api.publishCanary(directory, nonce, limits.canaryMs);
-          return returned;
+          const published = api.publishCanary(directory, nonce, limits.canaryMs);
+          const [sequence] = await Promise.all([returned, published]);
+          return sequence;
         },
       );
       // It must have come on the subscription that will carry the turn, and that one must still be there.
@@ -129,6 +155,7 @@ export function openResident(options: ResidentOptions): Resident {
   }
 
   async function submit(prompt: Prompt): Promise<SubmitResult> {
+    isAbortAsked = false;
     turn = openActiveTurn({
       api,
       request,
@@ -161,6 +188,7 @@ export function openResident(options: ResidentOptions): Resident {
     const deadlineMs = clock.monotonicMs() + limits.abortMs;
     try {
       await hasStarted();
+      isAbortAsked = true;
       await api.abort(session, limits.abortMs);
       for (;;) {
         const busy = await api.busySessions(directory);
@@ -178,7 +206,7 @@ export function openResident(options: ResidentOptions): Resident {
 
   /** Waits, bounded, until the prompt is seen to run: the server answers 204 before the session is busy. */
   async function hasStarted(): Promise<void> {
-    const deadlineMs = clock.monotonicMs() + STARTED_MS;
+    const deadlineMs = clock.monotonicMs() + Math.min(STARTED_MS, limits.abortMs / 2);
     while (clock.monotonicMs() < deadlineMs) {
       if (turn === null || turn.hasStarted()) return;
       if ((await api.busySessions(directory)).includes(session)) return;
@@ -233,7 +261,7 @@ export function openResident(options: ResidentOptions): Resident {
     endTurn,
     async stop() {
       isStopping = true;
-      const mustAbort = turn !== null;
+      const mustAbort = turn !== null && !isAbortAsked;
       endTurn();
       const left = await server.process.stop(limits.stopMs, async () => {
         // OpenCode leaves its shell children behind on any signal: an abort ends them.

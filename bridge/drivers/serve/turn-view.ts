@@ -43,9 +43,11 @@ export interface TurnView {
   isOurs(session: string): boolean;
   /** Sessions under the root that are not idle. */
   busyDescendants(): string[];
+  /** Takes a session as the root's whose creation was not seen: it was found by asking for its parents. */
+  adopt(session: string): void;
   /** Takes the server's word that these sessions are idle: one that was created and never ran sends no event. */
   quiet(sessions: Iterable<string>): ViewChange[];
-  /** The tool call runs, or waits for its permission. */
+  /** The tool call was not seen to end. */
   isAtWork(session: string, call: string): boolean;
   /** Messages whose parts wait for a role. */
   messagesWithoutRole(): string[];
@@ -99,8 +101,19 @@ export function createTurnView(
         if (sessionID !== root || field !== "text") return [];
         return texts.delta(messageID, partID, delta);
       }
-      default:
+      // The resident's, the subscription's and the active turn's.
+      case "server.connected":
+      case "server.heartbeat":
+      case "server.instance.disposed":
+      case "tui.toast.show":
+      case "permission.asked":
+      case "permission.replied":
+      case "question.asked":
         return [];
+      default: {
+        const never: never = event;
+        throw new TypeError(`event ${String(never)} is not handled`);
+      }
     }
   }
 
@@ -220,7 +233,13 @@ export function createTurnView(
       for (const session of sessions) if (descendants.has(session)) descendants.set(session, "idle");
       return isFinal() ? [finish()] : [];
     },
-    isAtWork: (session, call) => tools.get(`${session} ${call}`) === "running",
+    adopt(session) {
+      if (!isOurs(session)) descendants.set(session, "busy");
+    },
+    isAtWork(session, call) {
+      const status = tools.get(`${session} ${call}`);
+      return status !== "completed" && status !== "failed";
+    },
     lastError: () => sessionError,
     hasStarted: () => sawBusy,
   };
@@ -252,7 +271,17 @@ function nativeError(error: {
 
 function messageUsage(message: NativeMessage): Usage {
   const { tokens } = message;
-  if (tokens === undefined) return { ...NO_USAGE, source: "cli" };
+  // Without a statement of the provider the CLI says zero of everything: nothing is known then (law 11).
+  const counts = [
+    tokens?.input,
+    tokens?.output,
+    tokens?.reasoning,
+    tokens?.cache?.read,
+    tokens?.cache?.write,
+  ];
+  if (tokens === undefined || !counts.some((count) => count !== undefined && count > 0)) {
+    return { ...NO_USAGE, source: "cli" };
+  }
   return {
     source: "cli",
     inputTokens: tokens.input ?? null,

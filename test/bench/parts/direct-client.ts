@@ -3,7 +3,7 @@
 // so that it runs in the sandbox image in the bridge's place.
 //   node direct-client.ts CONFIG.json     (see DirectConfig; prompts come as lines on the control socket)
 import { spawn } from "node:child_process";
-import { chmodSync, chownSync, mkdirSync, readFileSync } from "node:fs";
+import { chownSync, mkdirSync, readFileSync } from "node:fs";
 import { type IncomingMessage, request } from "node:http";
 import { type AddressInfo, connect, createServer } from "node:net";
 import { createInterface } from "node:readline";
@@ -70,17 +70,18 @@ async function openInlet(modelSocket: string): Promise<string> {
 
 async function startServer(config: DirectConfig, inlet: string): Promise<number> {
   const { user } = config;
-  for (const path of config.directories) {
-    mkdirSync(path, { recursive: true, mode: 0o700 });
-    chmodSync(path, 0o700);
-    if (user !== null) chownSync(path, user.uid, user.gid);
-  }
+  for (const path of config.directories) mkdirSync(path, { recursive: true, mode: 0o700 });
+  // The outermost last: after its chown a root without DAC capabilities can't go in any more.
+  if (user !== null) for (const path of config.directories.toReversed()) chownSync(path, user.uid, user.gid);
   const [file = "", ...args] = config.command;
   const child = spawn(file, args, {
     cwd: config.workspace,
-    env: Object.fromEntries(
-      Object.entries(config.environment).map(([name, value]) => [name, value.replaceAll("@INLET@", inlet)]),
-    ),
+    env: {
+      ...Object.fromEntries(
+        Object.entries(config.environment).map(([name, value]) => [name, value.replaceAll("@INLET@", inlet)]),
+      ),
+      PATH: process.env.PATH,
+    },
     stdio: ["ignore", "pipe", "inherit"],
     ...(user === null ? {} : user),
   });

@@ -19,7 +19,6 @@ export interface Directive {
 }
 
 export interface NativeIds {
-  session: string;
   message: string;
   part: string;
 }
@@ -28,19 +27,38 @@ export function nowNs(): number {
   return Number(process.hrtime.bigint());
 }
 
-/** Characters of text that one event carries, given the ids around it. */
-export function recordChars(ids: NativeIds): number {
-  return EVENT_BYTES - Buffer.byteLength(deltaEvent(ids, 0, ""));
+/** Native ids have this many characters behind their prefix. */
+const ID_CHARS = 26;
+
+export function nativeId(prefix: string, number: number): string {
+  return `${prefix}_${String(number).padStart(ID_CHARS, "0")}`;
 }
 
-export function record(number: number, sentNs: number, chars: number): string {
+export const SESSION: string = nativeId("ses", 1);
+
+/** Characters of text that one event carries; what is around it has always the same size. */
+export const RECORD_CHARS: number =
+  EVENT_BYTES -
+  Buffer.byteLength(deltaEvent({ message: nativeId("msg", 0), part: nativeId("prt", 0) }, 0, ""));
+
+export function record(number: number, sentNs: number): string {
   const head = `#${String(number).padStart(NUMBER_DIGITS, "0")}@${String(sentNs).padStart(TIME_DIGITS, "0")}|`;
-  return head.padEnd(chars - 1, "abcdefghijklmnopqrstuvwxyz ") + ".";
+  return `${head.padEnd(RECORD_CHARS - 1, "abcdefghijklmnopqrstuvwxyz ")}.`;
+}
+
+/** The so-manieth record of a text that is nothing but records. */
+export function recordAt(text: string, at: number): string {
+  return text.slice(at * RECORD_CHARS, (at + 1) * RECORD_CHARS);
 }
 
 /** Number and time of a record. Throws on a text that is none. */
 export function readRecord(text: string): { number: number; sentNs: number } {
-  if (text[0] !== "#" || text[1 + NUMBER_DIGITS] !== "@" || text[HEAD_CHARS - 1] !== "|" || !text.endsWith(".")) {
+  if (
+    text[0] !== "#" ||
+    text[1 + NUMBER_DIGITS] !== "@" ||
+    text[HEAD_CHARS - 1] !== "|" ||
+    !text.endsWith(".")
+  ) {
     throw new Error(`this is no record: ${text.slice(0, 60)}`);
   }
   return {
@@ -51,8 +69,8 @@ export function readRecord(text: string): { number: number; sentNs: number } {
 
 /** A text delta in the shape of OpenCode 1.18.33 (facts `opencode-kilo`, 3.2), as it is on the wire. */
 export function deltaEvent(ids: NativeIds, number: number, text: string): string {
-  return wire("message.part.delta", `evt_${String(number).padStart(26, "0")}`, {
-    sessionID: ids.session,
+  return wire("message.part.delta", nativeId("evt", number), {
+    sessionID: SESSION,
     messageID: ids.message,
     partID: ids.part,
     field: "text",
@@ -66,9 +84,8 @@ export function wire(type: string, id: string, properties: unknown): string {
 
 /** So many records, joined and whole, in order? Throws naming the first that is not. */
 export function checkWhole(text: string, events: number): void {
-  const chars = text.length / events;
   for (let at = 0; at < events; at += 1) {
-    const { number } = readRecord(text.slice(at * chars, (at + 1) * chars));
+    const { number } = readRecord(recordAt(text, at));
     if (number !== at) throw new Error(`record ${at} is missing: ${number} stands in its place`);
   }
 }

@@ -2,10 +2,19 @@
 // streams as many text deltas as the prompt says (`Directive` as JSON). The bare pipe reads from the same program.
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { CHUNK_BYTES, type Directive, deltaEvent, type NativeIds, nowNs, record, recordChars, wire } from "./record.ts";
+import {
+  CHUNK_BYTES,
+  type Directive,
+  deltaEvent,
+  type NativeIds,
+  nativeId,
+  nowNs,
+  record,
+  SESSION,
+  wire,
+} from "./record.ts";
 
 export const SOURCE_VERSION = "stand-in";
-const SESSION = "ses_00000000000000000000000001";
 
 let subscriber: ServerResponse | null = null;
 let directory = "/";
@@ -14,13 +23,12 @@ let events = 0;
 
 function tell(type: string, properties: unknown): void {
   events += 1;
-  subscriber?.write(wire(type, `evt_x${String(events).padStart(25, "0")}`, properties));
+  subscriber?.write(wire(type, nativeId("evt", events), properties));
 }
 
 async function stream(own: string, directive: Directive): Promise<void> {
   turns += 1;
-  const suffix = String(turns).padStart(26, "0");
-  const ids: NativeIds = { session: SESSION, message: `msg_${suffix}`, part: `prt_${suffix}` };
+  const ids: NativeIds = { message: nativeId("msg", turns), part: nativeId("prt", turns) };
   const created = Date.now();
   const user = { id: own, sessionID: SESSION, role: "user", time: { created } };
   const answer = { id: ids.message, sessionID: SESSION, role: "assistant", parentID: own, time: { created } };
@@ -33,22 +41,24 @@ async function stream(own: string, directive: Directive): Promise<void> {
   tell("message.part.updated", { sessionID: SESSION, part: { ...part, text: "" } });
   const text = rendered === null ? await pace(ids, directive) : await pour(rendered, ids);
   const end = Date.now();
-  tell("message.part.updated", { sessionID: SESSION, part: { ...part, text, time: { start: created, end } } });
+  tell("message.part.updated", {
+    sessionID: SESSION,
+    part: { ...part, text, time: { start: created, end } },
+  });
   message({ ...answer, finish: "stop", time: { created, completed: end } });
   tell("session.status", { sessionID: SESSION, status: { type: "idle" } });
   tell("session.idle", { sessionID: SESSION });
 }
 
 function render(ids: NativeIds, count: number): { bytes: Buffer; texts: string[] } {
-  const chars = recordChars(ids);
-  const texts = Array.from({ length: count }, (_, number) => record(number, 0, chars));
+  const texts = Array.from({ length: count }, (_, number) => record(number, 0));
   return { bytes: Buffer.from(texts.map((text, at) => deltaEvent(ids, at, text)).join("")), texts };
 }
 
 /** All that was rendered, as fast as it is taken; the first record says when it began. */
 async function pour({ bytes, texts }: { bytes: Buffer; texts: string[] }, ids: NativeIds): Promise<string> {
   await new Promise((resolve) => setTimeout(resolve, 20)); // what went before is read by now
-  const first = record(0, nowNs(), recordChars(ids));
+  const first = record(0, nowNs());
   bytes.write(deltaEvent(ids, 0, first));
   for (let at = 0; at < bytes.length; at += CHUNK_BYTES) {
     const isTaken = subscriber?.write(bytes.subarray(at, at + CHUNK_BYTES)) ?? true;
@@ -58,13 +68,12 @@ async function pour({ bytes, texts }: { bytes: Buffer; texts: string[] }, ids: N
 }
 
 async function pace(ids: NativeIds, { events: count, perSecond }: Directive): Promise<string> {
-  const chars = recordChars(ids);
   const startMs = performance.now();
   let text = "";
   for (let number = 0; number < count; number += 1) {
     const waitMs = startMs + (number * 1000) / perSecond - performance.now();
     if (waitMs > 0) await new Promise((resolve) => setTimeout(resolve, waitMs));
-    const part = record(number, nowNs(), chars);
+    const part = record(number, nowNs());
     subscriber?.write(deltaEvent(ids, number, part));
     text += part;
   }

@@ -3,12 +3,12 @@ import { expect, test } from "vitest";
 import { startTestHost } from "../../support/host.ts";
 import { follow, play, tellOnFailure, userTexts } from "../../support/turns.ts";
 import { until } from "../../support/until.ts";
-import { killCli, processesOf, slotIsEmpty } from "./processes.ts";
+import { exitsOf, killCli, oneMoreExit, processesOf, slotIsEmpty } from "./processes.ts";
 import { type DriverSubject, type Stage, settled } from "./subject.ts";
 
 export function deathTests(
   stage: () => Stage,
-  { manifest, member: options, tools, processText, cutter }: DriverSubject,
+  { manifest, member: options, tools, processText, cutter, dispose }: DriverSubject,
 ): void {
   test("laws 6, 8, C5: the CLI killed in a turn fails it unsettled, leaves no process, and the next turn is RESTORED", async () => {
     const { t, steady, sandbox } = stage();
@@ -42,26 +42,68 @@ export function deathTests(
     const { t, steady, sandbox } = stage();
     const member = await settled(stage(), steady());
     const { locator } = t.host.member(member);
+    const { directory } = t.host.store.sandbox(sandbox) ?? { directory: "" };
+    const before = exitsOf(directory, member);
     await killCli(sandbox, member, processText);
-    await slotIsEmpty(sandbox, member);
+    await oneMoreExit(directory, member, before);
     const next = await play(t, member, "Still there?");
     expect(next.settlement).toMatchObject({ outcome: "completed", settled: true, context: "RESTORED" });
     expect(next.settlement.session?.nativeId).toBe(locator?.nativeId);
   });
 
+  test.skipIf(dispose === null)(
+    "law 5: the instance disposed of in a turn ends the turn for good, and the next one is taken with its history",
+    async () => {
+      const { t, steady, sandbox, workspace } = stage();
+      const member = await settled(stage(), steady());
+      t.model.script("Go on until", [{ kind: "neverEnd", text: "going " }]);
+      const turn = follow(t.host.submit(member, "Go on until disposed of."));
+      await until("some text", () => turn.seen().length > 20, 30_000);
+      const [server] = await processesOf(sandbox, member, processText);
+      await dispose?.(server?.pid ?? 0, workspace);
+      const settlement = await turn.end();
+      // The CLI itself aborts the turn first; which of the two is seen first is its own affair.
+      expect(["aborted", "stream_lost"]).toContain(settlement.outcome);
+      expect(settlement.settled).toBe(settlement.outcome === "aborted");
+      t.model.reset();
+      const next = await play(t, member, "Are you back?");
+      expect(next.settlement).toMatchObject({ outcome: "completed", settled: true });
+      expect(userTexts(t.model.mainRequests()[0])).toContain("Go on until disposed of.");
+    },
+  );
+
+  test.skipIf(cutter === null)(
+    "law 4, E3: a stream that is open and carries nothing fails the gate: nothing is sent, and the next turn is RESTORED",
+    async () => {
+      const { t, member, program } = await cut();
+      t.model.reset();
+      process.kill(program, "SIGHUP");
+      const { settlement } = await play(t, member, "Blindly.");
+      expect(settlement).toMatchObject({
+        outcome: "not_sent",
+        settled: false,
+        context: "LIVE",
+        error: { code: "GATE_FAILED" },
+        keepsProcess: false,
+      });
+      expect(t.model.requests()).toEqual([]);
+      const next = await play(t, member, "What is the code word?");
+      expect(next.settlement).toMatchObject({ context: "RESTORED", parts: ["The code word is kelp."] });
+      expect(userTexts(t.model.mainRequests()[0])).toEqual([
+        "The code word is kelp.",
+        "What is the code word?",
+      ]);
+    },
+  );
+
   test.skipIf(cutter === null)(
     "law 5, E4: the event stream cut in a turn loses it, aborted once and never resubscribed; the next is RESTORED",
     async () => {
-      const t = await startTestHost({ commands: { [manifest.cli]: cutter ?? [] } });
-      tellOnFailure(t);
-      const sandbox = t.host.createSandbox({ kind: "process" }).id;
-      const member = t.host.createMember({ sandbox, cli: manifest.cli, ...options }).id;
-      await play(t, member, "The code word is kelp.");
+      const { t, member, program } = await cut();
       t.model.script("Talk on", [{ kind: "neverEnd", text: "talking " }]);
       const turn = follow(t.host.submit(member, "Talk on."));
       await until("some text", () => turn.seen().length > 20, 30_000);
-      const [program] = await processesOf(sandbox, member, "stream-cutter");
-      process.kill(program?.pid ?? 0, "SIGUSR2");
+      process.kill(program, "SIGUSR2");
       const settlement = await turn.end();
       expect(settlement).toMatchObject({
         outcome: "stream_lost",
@@ -85,4 +127,19 @@ export function deathTests(
       });
     },
   );
+
+  /** A host whose CLI is reached through the cutter, and a member of it with one settled turn. */
+  async function cut() {
+    const t = await startTestHost({
+      commands: { [manifest.cli]: cutter ?? [] },
+      limits: { canaryMs: 1500 },
+    });
+    tellOnFailure(t);
+    const sandbox = t.host.createSandbox({ kind: "process" }).id;
+    const member = t.host.createMember({ sandbox, cli: manifest.cli, ...options }).id;
+    await play(t, member, "The code word is kelp.");
+    const [program] = await processesOf(sandbox, member, "stream-cutter");
+    if (program === undefined) throw new Error("the cutter does not run");
+    return { t, member, program: program.pid };
+  }
 }

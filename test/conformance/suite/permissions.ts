@@ -126,7 +126,7 @@ export function permissionTests(stage: () => Stage, subject: DriverSubject): voi
       const { t, steady } = stage();
       t.model.script("Ask me", [{ kind: "reply", toolCalls: [required(tools.question)()] }, "Never said."]);
       const turn = await play(t, steady(), "Ask me something.");
-      expect(turn.settlement.settled).toBe(true);
+      expect(turn.settlement).toMatchObject({ settled: true, error: { code: "QUESTION_UNSUPPORTED" } });
       expect(turn.settlement.evidence.map(({ what }) => what)).toContain("question_rejected");
       expect(turn.all("turn.tool").at(-1)).toMatchObject({ status: "failed" });
       t.model.reset();

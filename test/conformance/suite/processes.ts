@@ -1,5 +1,5 @@
 /** The native processes of a member in a process sandbox, as the kernel lists them. */
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { listSlot, type ProcessEntry, type SlotMark } from "../../../bridge/census.ts";
 import { SLOT_VARIABLE } from "../../../bridge/slots.ts";
 import { until } from "../../support/until.ts";
@@ -21,8 +21,42 @@ export async function killCli(sandbox: string, member: string, text: string): Pr
   for (const { pid } of found) process.kill(pid, "SIGKILL");
 }
 
+/** How many exits the bridge has seen so far. */
+export function exitsOf(directory: string, member: string): number {
+  const line = new RegExp(`"type":"member.process","member":"${member}",[^}]*"state":"exited"`, "g");
+  return [...readFileSync(`${directory}/state/journal`, "utf8").matchAll(line)].length;
+}
+
+/** Waits until the bridge has seen one more: a submission in between may still find the dead process resident. */
+export async function oneMoreExit(directory: string, member: string, before: number): Promise<void> {
+  await until("one more exit in the journal", () => exitsOf(directory, member) > before, 10_000);
+}
+
 export async function slotIsEmpty(sandbox: string, member: string): Promise<void> {
   await until("an empty slot", async () => (await listSlot(slotOf(sandbox, member))).length === 0, 10_000);
+}
+
+/** A process's own environment, as it was started with. */
+export function environmentOf(pid: number, name: string): string {
+  const line = readFileSync(`/proc/${pid}/environ`, "utf8")
+    .split("\0")
+    .find((each) => each.startsWith(`${name}=`));
+  return line?.slice(name.length + 1) ?? "";
+}
+
+/** The TCP port on which the process listens. */
+export function listeningPort(pid: number): number {
+  const inodes = new Set(
+    readdirSync(`/proc/${pid}/fd`).map(
+      (fd) => /^socket:\[(\d+)\]$/.exec(readlinkSync(`/proc/${pid}/fd/${fd}`))?.[1],
+    ),
+  );
+  const rows = readFileSync(`/proc/${pid}/net/tcp`, "utf8").trim().split("\n").slice(1);
+  for (const row of rows) {
+    const [, local = "", , state, , , , , , inode] = row.trim().split(/\s+/);
+    if (state === "0A" && inodes.has(inode)) return Number.parseInt(local.split(":")[1] ?? "", 16);
+  }
+  throw new Error(`process ${pid} listens on no port`);
 }
 
 function commandLine(pid: number): string {

@@ -1,4 +1,7 @@
 /** Law 8: RESTORED is proven before the prompt; what can't be proven is LOST, and nothing is sent. */
+import { createHash } from "node:crypto";
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { afterEach, expect, test } from "vitest";
 import type { Locator } from "../../../protocol/locator.ts";
@@ -60,6 +63,25 @@ export function resumeTests(stage: () => Stage, { tools }: DriverSubject): void 
     expect(t.host.member(member).locator?.settledTurns).toBe(3);
   });
 
+  test("law 2, A2: nothing but the CLI's own run changes its files: not a stop, a start, an attestation or a refused turn", async () => {
+    const { t, fresh, sandbox } = stage();
+    const member = await settled(stage(), fresh());
+    await t.host.stopSandbox(sandbox);
+    const root = `${t.host.store.sandbox(sandbox)?.directory}/slots/${member}`;
+    const before = digests(root);
+    expect(Object.keys(before).length).toBeGreaterThan(0);
+    await t.host.startSandbox(sandbox);
+    tamper(member, null);
+    expect((await play(t, member, "Refused.")).settlement).toMatchObject({
+      outcome: "refused",
+      context: "LOST",
+    });
+    await t.host.stopSandbox(sandbox);
+    await t.reopen();
+    expect(digests(root)).toEqual(before);
+    expect(t.model.requests()).toEqual([]);
+  });
+
   test("law 8, A6, B5: without its locator, another container's, another id's or another history's, a member is LOST", async () => {
     const { t, fresh, sandbox } = stage();
     const member = await settled(stage(), fresh());
@@ -103,4 +125,15 @@ export function resumeTests(stage: () => Stage, { tools }: DriverSubject): void 
       expect(settlement.contextReason).toContain(reason);
     }
   });
+}
+
+/** Every plain file below the folder, with its digest. */
+function digests(root: string): Record<string, string> {
+  const files = readdirSync(root, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
+  return Object.fromEntries(
+    files.map(({ parentPath, name }) => {
+      const path = join(parentPath, name);
+      return [path, createHash("sha256").update(readFileSync(path)).digest("hex")];
+    }),
+  );
 }

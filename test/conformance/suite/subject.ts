@@ -14,7 +14,7 @@ import { play, tellOnFailure } from "../../support/turns.ts";
 import { within } from "../../support/until.ts";
 
 /** A tool call as the scripted model makes it. */
-export interface ScriptedCall {
+interface ScriptedCall {
   name: string;
   arguments: Record<string, unknown>;
 }
@@ -36,6 +36,8 @@ export interface DriverSubject {
   readonly rejected: { modelCalls: number };
   /** Its command behind a program that cuts the event stream at SIGUSR2; null for a CLI without one of its own. */
   readonly cutter: readonly string[] | null;
+  /** Makes its server, which has that process, dispose of the workspace's instance; null for a CLI without one. */
+  readonly dispose: ((pid: number, workspace: string) => Promise<void>) | null;
 }
 
 export const STATED_USAGE = {
@@ -60,9 +62,13 @@ export interface Stage {
 /** Opens one stage for a whole file. Each test finds an empty model. */
 export function openStage(subject: DriverSubject): () => Stage {
   let stage: Stage | null = null;
+  let end: () => Promise<void> = async () => undefined;
   beforeAll(async () => {
-    stage = await makeStage(subject);
+    stage = await makeStage(subject, (registered) => {
+      end = registered;
+    });
   });
+  afterAll(() => end());
   beforeEach(() => {
     if (stage === null) throw new Error("the stage could not be opened");
     stage.t.model.reset();
@@ -74,8 +80,8 @@ export function openStage(subject: DriverSubject): () => Stage {
   };
 }
 
-async function makeStage(subject: DriverSubject): Promise<Stage> {
-  const t = await startTestHost({ atEnd: (end, limitMs) => afterAll(end, limitMs) });
+async function makeStage(subject: DriverSubject, atEnd: (end: () => Promise<void>) => void): Promise<Stage> {
+  const t = await startTestHost({ atEnd });
   const sandbox = t.host.createSandbox({ kind: "process" }).id;
   const shared = new Map<string, string>();
   const { cli } = subject.manifest;

@@ -17,7 +17,12 @@ function layoutOf(database: DatabaseSync): unknown[] {
 }
 
 const metaOf = (database: DatabaseSync): Record<string, unknown> =>
-  Object.fromEntries(database.prepare("SELECT name, value FROM meta").all().map((row) => [row.name, row.value]));
+  Object.fromEntries(
+    database
+      .prepare("SELECT name, value FROM meta")
+      .all()
+      .map((row) => [row.name, row.value]),
+  );
 const versionOf = (database: DatabaseSync) => database.prepare("PRAGMA user_version").get()?.user_version;
 
 test("an empty database gets the newest layout, a fence of 0 and an id of its own", () => {

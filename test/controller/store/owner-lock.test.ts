@@ -87,7 +87,10 @@ test("a lock that can't be made for another reason is an error of the store, not
   expect(() => takeOwnerLock(join(directory, "owner.db"))).toThrow(
     expect.objectContaining({ code: "STORE_ERROR" }),
   );
-  writeFileSync(join(directory, "text.db"), "this is no database, and long enough to be looked at. ".repeat(40));
+  writeFileSync(
+    join(directory, "text.db"),
+    "this is no database, and long enough to be looked at. ".repeat(40),
+  );
   chmodSync(join(directory, "text.db"), 0o600);
   expect(() => takeOwnerLock(join(directory, "text.db"))).toThrow(
     expect.objectContaining({ code: "STORE_ERROR" }),

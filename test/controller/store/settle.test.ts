@@ -61,7 +61,12 @@ test("what did not settle leaves the member as it was", () => {
     { ...SETTLEMENT, session: null },
     { ...FAILED, settled: false, outcome: "stream_lost" as const },
   ]) {
-    expect(settle(RETAINED, settlement)).toEqual({ settlement, settledTurns: 2, locator: null, pending: null });
+    expect(settle(RETAINED, settlement)).toEqual({
+      settlement,
+      settledTurns: 2,
+      locator: null,
+      pending: null,
+    });
     expect(settle({ ...RETAINED, pending_locator: PENDING }, settlement).pending).toBe(PENDING);
   }
 });

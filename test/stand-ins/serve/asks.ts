@@ -20,13 +20,11 @@ export function createHeld(): Held {
   };
 }
 
-type AskingStep = Extract<Step, { tool: string } | { tools: AskPlan[] } | { question: true }> | Step;
-
 /** Tools of one message, each with its request; the step ends when all are answered. */
-export async function createAsk(
+export async function playTools(
   world: World,
   run: Run,
-  step: AskingStep,
+  step: Step,
   leaveChild: () => void,
 ): Promise<"loop" | "rejected" | "same"> {
   const message = startStep(world, run);
@@ -79,7 +77,10 @@ async function playTool(
   const reply = await run.wait(answer);
   run.openParts = run.openParts.filter(({ id }) => id !== tool.id);
   if (reply === "reject") show({ status: "error", error: "The user rejected permission" });
-  else show({ status: "completed", output: "out", title: name });
+  else {
+    show({ status: "running", input: {}, metadata: { output: "" } });
+    show({ status: "completed", output: "out", title: name });
+  }
   return reply;
 }
 

@@ -13,8 +13,8 @@ const [, , scriptPath = ""] = process.argv;
 const script = readScript(scriptPath);
 const beside = (name: string) => join(dirname(scriptPath), name);
 const environment = process.env;
-const expected = `Basic ${Buffer.from(`opencode:${environment["OPENCODE_SERVER_PASSWORD"]}`).toString("base64")}`;
-const world = createWorld(script, environment["XDG_DATA_HOME"] ?? ".");
+const expected = `Basic ${Buffer.from(`opencode:${environment.OPENCODE_SERVER_PASSWORD}`).toString("base64")}`;
+const world = createWorld(script, environment.XDG_DATA_HOME ?? ".");
 const routes = createRoutes(world, (code) => process.exit(code));
 
 const server = createServer((request, response) => {
@@ -23,7 +23,11 @@ const server = createServer((request, response) => {
       const url = new URL(request.url ?? "/", "http://127.0.0.1");
       const isOurs = url.pathname === "/stand-in";
       if (!isOurs) {
-        const line = { method: request.method, path: url.pathname, body: text === "" ? null : JSON.parse(text) };
+        const line = {
+          method: request.method,
+          path: url.pathname,
+          body: text === "" ? null : JSON.parse(text),
+        };
         appendFileSync(beside("calls.ndjson"), `${JSON.stringify(line)}\n`);
       }
       if (!isOurs && request.headers.authorization !== expected) {

@@ -29,8 +29,10 @@ export function createRoutes(world: World, stop: (code: number) => void): Array<
   let turns = 0;
 
   const directoryOf = ({ url }: Call) => url.searchParams.get("directory") ?? process.cwd();
-  const stateless = (status: number | undefined, route: Route): Route => (call) =>
-    status === undefined ? route(call) : json(call, status, { name: "UnknownError" });
+  const stateless =
+    (status: number | undefined, route: Route): Route =>
+    (call) =>
+      status === undefined ? route(call) : json(call, status, { name: "UnknownError" });
 
   function health(call: Call): void {
     const plan = next(script.health, "ok" as const);
@@ -102,13 +104,14 @@ export function createRoutes(world: World, stop: (code: number) => void): Array<
       return json(call, 404, { _tag: "PermissionNotFoundError" });
     }
     json(call, plan === "ok" ? 200 : 500, true);
-    replyPermission(world, pending, String(call.body["reply"]));
+    replyPermission(world, pending, String(call.body.reply));
   }
 
   function canary(call: Call): void {
     const plan = next(script.canaries, "ok" as const);
     if (plan === "refuse") return json(call, 500, {});
-    if (plan === "ok") bus.emit(directoryOf(call), call.body as { type: string; properties: Record<string, unknown> });
+    if (plan === "ok")
+      bus.emit(directoryOf(call), call.body as { type: string; properties: Record<string, unknown> });
     else if (plan !== "swallow") bus.fault(directoryOf(call), plan);
     json(call, 200, true);
   }
@@ -142,7 +145,11 @@ export function createRoutes(world: World, stop: (code: number) => void): Array<
     ["GET", /^\/event$/, (call) => bus.subscribe(call.response, directoryOf(call))],
     ["POST", /^\/tui\/publish$/, canary],
     ["POST", /^\/session$/, (call) => json(call, 200, world.create(directoryOf(call)))],
-    ["GET", /^\/session\/status$/, stateless(script.listStatus, (call) => json(call, 200, Object.fromEntries(world.status)))],
+    [
+      "GET",
+      /^\/session\/status$/,
+      stateless(script.listStatus, (call) => json(call, 200, Object.fromEntries(world.status))),
+    ],
     ["GET", /^\/session\/([^/]+)$/, stateless(script.sessionStatus, lookUp)],
     [
       "GET",
@@ -155,9 +162,27 @@ export function createRoutes(world: World, stop: (code: number) => void): Array<
     ],
     ["POST", /^\/session\/([^/]+)\/prompt_async$/, prompt],
     ["POST", /^\/session\/([^/]+)\/abort$/, abort],
-    ["GET", /^\/permission$/, (call) => json(call, 200, [...world.permissions.values()].map(({ raw }) => raw))],
+    [
+      "GET",
+      /^\/permission$/,
+      (call) =>
+        json(
+          call,
+          200,
+          [...world.permissions.values()].map(({ raw }) => raw),
+        ),
+    ],
     ["POST", /^\/permission\/([^/]+)\/reply$/, replied],
-    ["GET", /^\/question$/, (call) => json(call, 200, [...world.questions.values()].map(({ raw }) => raw))],
+    [
+      "GET",
+      /^\/question$/,
+      (call) =>
+        json(
+          call,
+          200,
+          [...world.questions.values()].map(({ raw }) => raw),
+        ),
+    ],
     [
       "POST",
       /^\/question\/([^/]+)\/reject$/,

@@ -51,7 +51,7 @@ export function assistant(run: Run, more: Record<string, unknown> = {}) {
     cost: 0,
     tokens: { input: 7, output: 3, reasoning: 0, cache: { read: 0, write: 0 } },
     ...more,
-    time: { created: Date.now(), ...(more["time"] as object | undefined) },
+    time: { created: Date.now(), ...(more.time as object | undefined) },
   };
 }
 
@@ -72,7 +72,12 @@ export function startStep(world: World, run: Run): string {
   return run.message ?? "";
 }
 
-export function finishMessage(world: World, run: Run, reason: string, more: Record<string, unknown> = {}): void {
+export function finishMessage(
+  world: World,
+  run: Run,
+  reason: string,
+  more: Record<string, unknown> = {},
+): void {
   world.part(run.session, run.message ?? "", { id: world.newId("prt"), type: "step-finish", reason });
   world.message(run.session, assistant(run, { finish: reason, ...more }));
   world.message(run.session, assistant(run, { finish: reason, ...more, time: { completed: Date.now() } }));

@@ -24,7 +24,7 @@ export type Step =
   | { tools: AskPlan[] }
   /** A child session. `unseen`: no session.created. `lookups`: so many first look-ups of it answer 404. */
   | { task: Step[]; unseen?: boolean; lookups?: number; idle?: boolean }
-  | { question: true; status?: number }
+  | { question: true }
   | { fail: string; message: string }
   | { cut: string }
   | { retry: string; inMs: number; goesOn?: boolean }

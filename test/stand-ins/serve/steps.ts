@@ -1,20 +1,32 @@
 // Plays the steps of a turn, in the order in which the captures have them.
 import { spawn } from "node:child_process";
-import { createAsk, type Held } from "./asks.ts";
-import { assistant, createRun, failRun, finishMessage, openMessage, type Run, Stopped, startStep } from "./run.ts";
+import { type Held, playTools } from "./asks.ts";
+import {
+  assistant,
+  createRun,
+  failRun,
+  finishMessage,
+  openMessage,
+  type Run,
+  Stopped,
+  startStep,
+} from "./run.ts";
 import type { Step } from "./script.ts";
 import type { World } from "./world.ts";
 
-/** Plays a whole busy period. Ends with the session idle, save where a step says otherwise. */
-export async function playTurn(world: World, run: Run, steps: Step[], held: Held): Promise<void> {
+/**
+ * Plays a whole busy period. Ends with the session idle, save where a step says otherwise. True when a request of it
+ * was rejected, which ends it at once.
+ */
+export async function playTurn(world: World, run: Run, steps: Step[], held: Held): Promise<boolean> {
+  let isRejected = false;
   world.setStatus(run.session, { type: "busy" });
   try {
-    let isLast = false;
     for (const step of steps) {
-      if (isLast) break;
+      if (isRejected) break;
       const result = await run.wait(playStep(world, run, step, held));
-      if (result === "over") return;
-      isLast = result === "rejected";
+      if (result === "over") return false;
+      isRejected = result === "rejected";
       if (result === "loop") world.setStatus(run.session, { type: "busy" });
     }
     // A turn that has said nothing at the end of its steps stays open, as one whose model is silent does.
@@ -23,6 +35,7 @@ export async function playTurn(world: World, run: Run, steps: Step[], held: Held
   } catch (error) {
     if (!(error instanceof Stopped)) throw error;
   }
+  return isRejected;
 }
 
 /** `loop`: the model would be called again. `rejected`: the turn ends here. `same`: within the same message. */
@@ -75,10 +88,17 @@ async function playStep(world: World, run: Run, step: Step, held: Held): Promise
     return "same";
   }
   if ("task" in step) return playTask(world, run, step, held);
-  return createAsk(world, run, step, leaveChild);
+  return playTools(world, run, step, leaveChild);
 }
 
-function playText(world: World, run: Run, text: string, pieces: number, isWhole: boolean, type = "text"): void {
+function playText(
+  world: World,
+  run: Run,
+  text: string,
+  pieces: number,
+  isWhole: boolean,
+  type = "text",
+): void {
   const message = startStep(world, run);
   const id = world.newId("prt");
   const time = { start: Date.now() };
@@ -93,7 +113,11 @@ function playText(world: World, run: Run, text: string, pieces: number, isWhole:
   else run.openParts.push(final);
 }
 
-async function playRetry(world: World, run: Run, step: { retry: string; inMs: number; goesOn?: boolean }): Promise<Result> {
+async function playRetry(
+  world: World,
+  run: Run,
+  step: { retry: string; inMs: number; goesOn?: boolean },
+): Promise<Result> {
   run.isRetrying = true;
   world.setStatus(run.session, {
     type: "retry",
@@ -117,7 +141,9 @@ async function playRetry(world: World, run: Run, step: { retry: string; inMs: nu
 /** The provider says the context is full: the CLI compacts by itself and goes on with a message of its own. */
 async function playOverflow(world: World, run: Run): Promise<Result> {
   const { session } = run;
-  world.emit(session, "session.error", { error: { name: "ContextOverflowError", data: { message: "too long" } } });
+  world.emit(session, "session.error", {
+    error: { name: "ContextOverflowError", data: { message: "too long" } },
+  });
   world.message(session, assistant(run, { time: { completed: Date.now() } }));
   run.message = null;
   const compaction = world.newId("msg");
@@ -161,13 +187,16 @@ async function playTask(
     finishMessage(world, run, "tool-calls");
     return "loop";
   }
-  const user = addUser(world, child.id, world.newId("msg"), [{ id: world.newId("prt"), type: "text", text: "the task" }]);
+  const user = addUser(world, child.id, world.newId("msg"), [
+    { id: world.newId("prt"), type: "text", text: "the task" },
+  ]);
   const childRun = createRun(child.id, user);
   run.child = childRun;
-  await run.wait(playTurn(world, childRun, step.task, held));
+  const isRejected = await run.wait(playTurn(world, childRun, step.task, held));
   run.child = null;
   run.openParts.pop();
-  world.part(run.session, message, { ...tool, state: { status: "completed", output: "child done", title: "task" } });
+  const completed = { ...tool, state: { status: "completed", output: "child done", title: "task" } };
+  world.part(run.session, message, isRejected ? failed : completed);
   finishMessage(world, run, "tool-calls");
   return "loop";
 }

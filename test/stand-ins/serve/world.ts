@@ -3,7 +3,7 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type Bus, createBus } from "./bus.ts";
-import type { Script } from "./script.ts";
+import type { ReplyPlan, Script } from "./script.ts";
 
 export interface Stored {
   info: Record<string, unknown> & { id: string; role: string };
@@ -21,7 +21,7 @@ export interface StoredSession {
 export interface Pending {
   id: string;
   sessionID: string;
-  replies: NonNullable<import("./script.ts").AskPlan["replies"]>;
+  replies: ReplyPlan[];
   settle(reply: string): void;
   raw: Record<string, unknown>;
 }

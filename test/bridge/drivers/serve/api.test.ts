@@ -8,9 +8,12 @@ interface Seen {
   body: unknown;
 }
 
+const ports: (number | undefined)[] = [];
+
 async function api(answer: { status: number; json?: unknown }): Promise<{ api: ServeApi; seen: Seen[] }> {
   const seen: Seen[] = [];
   const port = await httpServer((request, response) => {
+    ports.push(request.socket.remotePort);
     bodyOf(request).then((body) => {
       seen.push({ line: `${request.method} ${request.url}`, body: body === "" ? null : JSON.parse(body) });
       if (answer.json === undefined) response.writeHead(answer.status).end();
@@ -142,4 +145,15 @@ test("an answer of another shape is an error, not a guess", async () => {
   await expect(calls.messages("ses_1", null)).rejects.toThrow("answered something unexpected");
   await expect(calls.pendingPermissions("/w", 1000)).rejects.toThrow("answered something unexpected");
   await expect(calls.busySessions("/w")).rejects.toThrow("answered something unexpected");
+});
+
+test("what is sent once goes over a connection of its own: a kept one may be closed as we use it", async () => {
+  const { api: calls } = await api({ status: 200, json: true });
+  ports.length = 0;
+  await calls.replyPermission("per_1", "once", 1000);
+  await calls.prompt("ses_1", { messageId: "msg_1", partId: "prt_1", text: "t", model: "m1" });
+  await calls.abort("ses_1", 1000);
+  await calls.replyPermission("per_2", "once", 1000);
+  expect(new Set(ports).size).toBe(3);
+  expect(ports[3]).toBe(ports[0]);
 });

@@ -11,10 +11,10 @@ const stored = (id: string, role: "user" | "assistant", parts = 1): StoredMessag
 
 const session: NativeSession = { id: "ses_1", directory: "/workspace" };
 
-function api(answers: {
-  session?: NativeSession | null;
-  messages?: StoredMessage[] | null;
-}): { api: ServeApi; asked: (number | null)[] } {
+function api(answers: { session?: NativeSession | null; messages?: StoredMessage[] | null }): {
+  api: ServeApi;
+  asked: (number | null)[];
+} {
   const asked: (number | null)[] = [];
   const fake: Pick<ServeApi, "session" | "messages"> = {
     session: async () => (answers.session === undefined ? session : answers.session),
@@ -34,7 +34,10 @@ test("the history is the locator's: the id, the directory and the last settled m
 });
 
 test("a tail beyond the newest messages is looked for in the whole history", async () => {
-  const messages = [stored("msg_9", "assistant"), ...Array.from({ length: 80 }, (_, n) => stored(`m${n}`, "user"))];
+  const messages = [
+    stored("msg_9", "assistant"),
+    ...Array.from({ length: 80 }, (_, n) => stored(`m${n}`, "user")),
+  ];
   const { api: asks, asked } = api({ messages });
   expect(await missingHistory(asks, LOCATOR)).toBeNull();
   expect(asked).toEqual([NEWEST_MESSAGES, null]);
@@ -43,7 +46,12 @@ test("a tail beyond the newest messages is looked for in the whole history", asy
 test.each<[string, Parameters<typeof api>[0], Partial<Locator>, RegExp]>([
   ["no such session", { session: null }, {}, /no session with the saved id/],
   ["another id", { session: { ...session, id: "ses_2" } }, {}, /resumed another session \(ses_2\)/],
-  ["another directory", { session: { ...session, directory: "/elsewhere" } }, {}, /another working directory/],
+  [
+    "another directory",
+    { session: { ...session, directory: "/elsewhere" } },
+    {},
+    /another working directory/,
+  ],
   ["no history", { messages: null }, {}, /no history/],
   ["an empty history", { messages: [] }, {}, /lacks the last settled turn/],
   ["a cut history", { messages: [stored("msg_8", "assistant")] }, {}, /lacks the last settled turn/],

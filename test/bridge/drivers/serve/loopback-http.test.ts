@@ -31,7 +31,11 @@ const raw = (bytes: string, then: "end" | "destroy" | "hang" | "reset") =>
 test("an answer is its status and its JSON; the body goes out as JSON with our credentials", async () => {
   const http = await client((request, response) => {
     bodyOf(request).then((body) => {
-      json(response, 201, { body, authorization: request.headers.authorization, type: request.headers["content-type"] });
+      json(response, 201, {
+        body,
+        authorization: request.headers.authorization,
+        type: request.headers["content-type"],
+      });
     }, expect.unreachable);
   });
   const answer = await http.ask({ method: "POST", path: "/x", body: { text: "Größe 🦑" }, limitMs: 1000 });
@@ -93,10 +97,26 @@ test("an answer that does not begin, or does not end, within the limit fails", a
 test.each<[string, string, "end" | "destroy" | "reset"]>([
   ["before its head", "", "end"],
   ["in its head", "HTTP/1.1 200 OK\r\ncontent-ty", "end"],
-  ["in a body of known length", "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 99\r\n\r\n[1", "end"],
-  ["in a chunked body", "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n2\r\n[1\r\n", "end"],
-  ["in a chunked body, by a reset", "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n2\r\n[1\r\n", "reset"],
-  ["in a body that ends with the connection", "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\n\r\n[1", "end"],
+  [
+    "in a body of known length",
+    "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 99\r\n\r\n[1",
+    "end",
+  ],
+  [
+    "in a chunked body",
+    "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n2\r\n[1\r\n",
+    "end",
+  ],
+  [
+    "in a chunked body, by a reset",
+    "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n2\r\n[1\r\n",
+    "reset",
+  ],
+  [
+    "in a body that ends with the connection",
+    "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\n\r\n[1",
+    "end",
+  ],
   ["right away", "", "destroy"],
 ])("an answer cut %s fails and is never read as whole", async (_where, bytes, then) => {
   const http = connected(await raw(bytes, then));

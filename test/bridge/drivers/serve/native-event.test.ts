@@ -44,7 +44,7 @@ test("a message and a part carry the session that the event names", () => {
   const read = readNativeEvent(user?.data ?? "");
   expect(read).toMatchObject({
     kind: "known",
-    event: { properties: { sessionID: user?.raw.properties["sessionID"], info: { role: "user" } } },
+    event: { properties: { sessionID: user?.raw.properties.sessionID, info: { role: "user" } } },
   });
 });
 
@@ -72,10 +72,12 @@ test("what is not JSON, has no type or a known type with another shape is broken
     kind: "broken",
     why: "an event session.idle has an unexpected shape at properties.sessionID",
   });
-  expect(readNativeEvent(`{"type":"session.status","properties":{"sessionID":"s","status":"busy"}}`)).toEqual({
-    kind: "broken",
-    why: "an event session.status has an unexpected shape at properties.status",
-  });
+  expect(readNativeEvent(`{"type":"session.status","properties":{"sessionID":"s","status":"busy"}}`)).toEqual(
+    {
+      kind: "broken",
+      why: "an event session.status has an unexpected shape at properties.status",
+    },
+  );
 });
 
 test("an error of the server keeps its name and message only", () => {

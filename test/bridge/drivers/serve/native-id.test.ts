@@ -19,7 +19,10 @@ test("its time is the one that the CLI itself writes: the recorded message of th
 test("ids rise whatever the clock does, and never repeat", () => {
   fc.assert(
     fc.property(
-      fc.array(fc.integer({ min: 1_700_000_000_000, max: 1_700_000_000_050 }), { minLength: 2, maxLength: 50 }),
+      fc.array(fc.integer({ min: 1_700_000_000_000, max: 1_700_000_000_050 }), {
+        minLength: 2,
+        maxLength: 50,
+      }),
       (times) => {
         let at = 0;
         const next = createNativeIds(() => times[at] ?? 0);

@@ -89,7 +89,13 @@ export const on = {
   tool: (session: string, message: string, call: string, status: string, tool = "bash") =>
     on.part(session, message, { id: `prt_${call}`, type: "tool", tool, callID: call, state: { status } }),
   delta: (session: string, message: string, part: string, delta: string) =>
-    make("message.part.delta", { sessionID: session, messageID: message, partID: part, field: "text", delta }),
+    make("message.part.delta", {
+      sessionID: session,
+      messageID: message,
+      partID: part,
+      field: "text",
+      delta,
+    }),
   asked: (session: string, id: string, call?: string) =>
     make("permission.asked", {
       sessionID: session,

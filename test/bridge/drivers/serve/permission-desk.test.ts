@@ -114,14 +114,19 @@ test("P9: 200 and still pending is no success: tried again a bounded number of t
   expect(unresolved).toEqual(["POST /permission/:id/reply answered 200, and the request is still pending"]);
 });
 
-test.each([400, 500, 502])("P11: %i each time is tried again, then unresolved with endpoint and status", async (status) => {
-  const { desk, replies, unresolved, pending, clock } = bench({ onReply: () => ({ status, json: null }) });
-  pending.push({ id: "per_1", sessionID: "ses_ours" });
-  ask(desk, "per_1");
-  await clock.elapse(20_000);
-  expect(replies).toHaveLength(3);
-  expect(unresolved).toEqual([`POST /permission/:id/reply answered ${status}, and the request is still pending`]);
-});
+test.each([400, 500, 502])(
+  "P11: %i each time is tried again, then unresolved with endpoint and status",
+  async (status) => {
+    const { desk, replies, unresolved, pending, clock } = bench({ onReply: () => ({ status, json: null }) });
+    pending.push({ id: "per_1", sessionID: "ses_ours" });
+    ask(desk, "per_1");
+    await clock.elapse(20_000);
+    expect(replies).toHaveLength(3);
+    expect(unresolved).toEqual([
+      `POST /permission/:id/reply answered ${status}, and the request is still pending`,
+    ]);
+  },
+);
 
 test("P11: a reply that is never answered leaves time for another try", async () => {
   const limits: number[] = [];
@@ -177,7 +182,9 @@ test("the event that comes between two tries stops the next one", async () => {
 });
 
 test("P10a: forgotten, 404, and its tool has ended: cleared, the turn goes on", async () => {
-  const { desk, replies, closed, unresolved, clock } = bench({ onReply: () => ({ status: 404, json: null }) });
+  const { desk, replies, closed, unresolved, clock } = bench({
+    onReply: () => ({ status: 404, json: null }),
+  });
   ask(desk, "per_1");
   await clock.elapse(20_000);
   expect(replies).toHaveLength(1);
@@ -282,7 +289,9 @@ test("whose a request is can't be asked: unresolved, never left waiting", async 
   });
   ask(desk, "per_1");
   await clock.elapse(0);
-  expect(unresolved).toEqual(["a permission request could not be handled: Error: GET /session/:id answered 500"]);
+  expect(unresolved).toEqual([
+    "a permission request could not be handled: Error: GET /session/:id answered 500",
+  ]);
 });
 
 test("nothing is answered after the end; what was pending is closed in our books, once", async () => {

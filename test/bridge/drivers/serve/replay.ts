@@ -1,10 +1,14 @@
 // Feeds a turn view and keeps what a runner would: changes, the assembled text, the ends.
 import type { NativeEvent } from "../../../../bridge/drivers/serve/native-event.ts";
-import { createTurnView, type TurnView, type ViewChange } from "../../../../bridge/drivers/serve/turn-view.ts";
+import {
+  createTurnView,
+  type TurnView,
+  type ViewChange,
+} from "../../../../bridge/drivers/serve/turn-view.ts";
 import { createTurnOutput } from "../../../../bridge/turn-output.ts";
 import { type Captured, type Cli, captured, readEvent } from "./native.ts";
 
-export type NativeEnd = Extract<ViewChange, { kind: "native_end" }>;
+type NativeEnd = Extract<ViewChange, { kind: "native_end" }>;
 
 export interface Replayed {
   view: TurnView;

@@ -48,7 +48,9 @@ function signatures(events: readonly Raw[]): string[] {
 
 /** The part of a recording that belongs to its first turn. */
 function recorded(name: string, untilLine = Number.POSITIVE_INFINITY): string[] {
-  return signatures(captured("opencode", name).flatMap(({ raw, line }) => (line <= untilLine ? [raw] : []))).filter(
+  return signatures(
+    captured("opencode", name).flatMap(({ raw, line }) => (line <= untilLine ? [raw] : [])),
+  ).filter(
     // Our session was made before we subscribed.
     (line) => line !== "session.created s0",
   );
@@ -103,25 +105,25 @@ async function* eventsOf(stream: Response): AsyncGenerator<Raw> {
 /** An idle of the root with every assistant message of it completed. */
 function isOver(events: readonly Raw[], root: string): boolean {
   const last = events.at(-1);
-  if (last?.type !== "session.idle" || last.properties["sessionID"] !== root) return false;
+  if (last?.type !== "session.idle" || last.properties.sessionID !== root) return false;
   const open = new Map<string, boolean>();
   for (const { type, properties } of events) {
-    if (type !== "message.updated" || properties["sessionID"] !== root) continue;
-    const info = properties["info"] as { id: string; role: string; time: { completed?: number } };
+    if (type !== "message.updated" || properties.sessionID !== root) continue;
+    const info = properties.info as { id: string; role: string; time: { completed?: number } };
     if (info.role === "assistant") open.set(info.id, info.time.completed === undefined);
   }
   return open.size > 0 && ![...open.values()].includes(true);
 }
 
 const state = ({ properties }: Raw) =>
-  (properties["part"] as { state?: { status?: string } } | undefined)?.state?.status;
+  (properties.part as { state?: { status?: string } } | undefined)?.state?.status;
 const isAsked = ({ type }: Raw) => type === "permission.asked";
 const answer =
   (reply: string): NonNullable<Play["call"]> =>
-  ({ properties }) => [`/permission/${String(properties["id"])}/reply`, { reply }];
+  ({ properties }) => [`/permission/${String(properties.id)}/reply`, { reply }];
 const abort: NonNullable<Play["call"]> = (_event, root) => [`/session/${root}/abort`, {}];
 const rejectQuestion: NonNullable<Play["call"]> = ({ properties }) => [
-  `/question/${String(properties["id"])}/reject`,
+  `/question/${String(properties.id)}/reject`,
   {},
 ];
 
@@ -140,7 +142,10 @@ test.each<[string, Play, number?]>([
     "perm-once",
     { turn: steps({ tool: "bash", ask: {} }, { text: "after perm" }), when: isAsked, call: answer("once") },
   ],
-  ["perm-reject", { turn: steps({ tool: "bash", ask: { first: true } }), when: isAsked, call: answer("reject") }],
+  [
+    "perm-reject",
+    { turn: steps({ tool: "bash", ask: { first: true } }), when: isAsked, call: answer("reject") },
+  ],
   [
     "perm-two-reject-one",
     {
@@ -170,14 +175,17 @@ test.each<[string, Play, number?]>([
   [
     "abort-stream",
     { turn: steps({ open: "tick" }), when: ({ type }) => type === "message.part.delta", call: abort },
-    15,
+    16,
   ],
-  ["abort-bash", { turn: steps({ running: "bash" }), when: (event) => state(event) === "running", call: abort }],
+  [
+    "abort-bash",
+    { turn: steps({ running: "bash" }), when: (event) => state(event) === "running", call: abort },
+  ],
   [
     "retry-abort",
     {
       turn: steps({ retry: "fake 429", inMs: 60_000, goesOn: false }),
-      when: ({ properties }) => (properties["status"] as { type?: string } | undefined)?.type === "retry",
+      when: ({ properties }) => (properties.status as { type?: string } | undefined)?.type === "retry",
       call: abort,
     },
   ],
@@ -194,7 +202,7 @@ test.each<[string, Play, number?]>([
     "task-abort-root",
     {
       turn: steps({ task: [{ running: "bash" }] }),
-      when: (event, root) => state(event) === "running" && event.properties["sessionID"] !== root,
+      when: (event, root) => state(event) === "running" && event.properties.sessionID !== root,
       call: abort,
     },
   ],

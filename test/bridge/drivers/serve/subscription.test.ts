@@ -66,9 +66,17 @@ test("it is live once the server has said `connected`, and asks for its own dire
 
 test.each<[string, Handler, RegExp]>([
   ["an error", (_, response) => response.writeHead(503).end(), /answered 503/],
-  ["a page", (_, response) => response.writeHead(200, { "content-type": "text/html" }).end("<p>"), /text\/html/],
+  [
+    "a page",
+    (_, response) => response.writeHead(200, { "content-type": "text/html" }).end("<p>"),
+    /text\/html/,
+  ],
   ["silence", () => undefined, /not connected within/],
-  ["an end", (_, response) => response.writeHead(200, { "content-type": "text/event-stream" }).end(), /ended/],
+  [
+    "an end",
+    (_, response) => response.writeHead(200, { "content-type": "text/event-stream" }).end(),
+    /ended/,
+  ],
   ["a reset", (request) => request.socket.resetAndDestroy(), /can't be opened/],
   [
     "events without `connected`",
@@ -134,13 +142,16 @@ test("`connected` and the loss in one chunk: it opens, and is lost, and nobody t
 });
 
 test("P1: silence of bytes past the limit is a loss", async () => {
-  const { lost } = await open(stream(() => undefined), { silenceMs: 100 });
+  const { lost } = await open(
+    stream(() => undefined),
+    { silenceMs: 100 },
+  );
   expect(await lost).toMatch(/no byte for \d+ ms/);
 });
 
 test("P4: comments are bytes: a quiet stream with them lives; when they stop it is lost", async () => {
   let beats = 0;
-  let isOver = () => undefined as void;
+  let isOver: () => void = () => undefined;
   const after = new Promise<void>((resolve) => {
     isOver = resolve;
   });
@@ -174,7 +185,7 @@ test("what can't be read is a loss: no JSON, or a known event with another shape
 test("P25, P26: a byte at a time, with every kind of line end, the events are the same", async () => {
   const text = `{"type":"tui.toast.show","properties":{"message":"é € 🦑"}}`;
   for (const end of ["\n", "\r\n", "\r"]) {
-    let isSent = () => undefined as void;
+    let isSent: () => void = () => undefined;
     const sent = new Promise<void>((resolve) => {
       isSent = resolve;
     });

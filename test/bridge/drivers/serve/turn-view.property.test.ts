@@ -50,7 +50,11 @@ test("P6: wherever a role comes, the answer is every assistant part once, and ne
         ofMessage.splice(roleAt % (ofMessage.length + 1), 0, on.assistant(root, message, { parent: own }));
         events.push(
           ...ofMessage,
-          on.assistant(root, message, { parent: own, done: true, finish: index < steps.length - 1 ? "tool-calls" : "stop" }),
+          on.assistant(root, message, {
+            parent: own,
+            done: true,
+            finish: index < steps.length - 1 ? "tool-calls" : "stop",
+          }),
         );
       });
       const first = [on.text(root, own, "prt_own", "the user's own text", true), on.user(root, own)];

@@ -121,6 +121,19 @@ test("usage is the sum over the turn's messages, and unknown where a message sta
   expect(without.ends[0]?.end.usage).toEqual({ ...NO_USAGE, source: "cli" });
 });
 
+test("zeros alone are no statement: the CLI writes them where its provider said nothing", () => {
+  const zeros = { input: 0, output: 0, reasoning: 0, cache: { read: 0, write: 0 } };
+  const { ends } = replay(
+    [
+      ...started(),
+      on.assistant("ses_r", "m2", { done: true, finish: "stop", tokens: zeros }),
+      on.idle("ses_r"),
+    ],
+    turn,
+  );
+  expect(ends[0]?.end.usage).toEqual({ ...NO_USAGE, source: "cli" });
+});
+
 test("a retry is told with its message and time, and takes back the text of the attempt that was cut", () => {
   const { events, root, users } = capturedTurns("opencode", "stream-cut");
   const { changes } = replay(events, { root, own: users[0] ?? "" });
@@ -152,12 +165,7 @@ test("tools of the root and of its children are told once a state, each in its s
       ? [`${change.session === root ? "root" : "child"} ${change.tool} ${change.status}`]
       : [],
   );
-  expect(tools).toEqual([
-    "root task running",
-    "child bash running",
-    "child bash failed",
-    "root task failed",
-  ]);
+  expect(tools).toEqual(["root task running", "child bash running", "child bash failed", "root task failed"]);
 });
 
 test("two sessions may use one call id: each tool is told for itself", () => {
@@ -333,8 +341,23 @@ test("a child that was created and never ran is quiet once the server says so", 
   expect(view.quiet(["ses_c"]).map(({ kind }) => kind)).toEqual(["native_end"]);
 });
 
+test("a session that was adopted holds the end until it is quiet, and its tools are told", () => {
+  const { view } = replay([...started(), on.assistant("ses_r", "m2", { done: true, finish: "stop" })], turn);
+  view.adopt("ses_found");
+  view.adopt("ses_r");
+  expect(view.busyDescendants()).toEqual(["ses_found"]);
+  expect(view.isAtWork("ses_found", "call_1")).toBe(true);
+  expect(view.take(on.tool("ses_found", "m3", "call_1", "completed"))).toHaveLength(1);
+  expect(view.isAtWork("ses_found", "call_1")).toBe(false);
+  expect(view.take(on.idle("ses_r")).map(({ kind }) => kind)).toEqual(["end_expected"]);
+  expect(view.take(on.idle("ses_found")).map(({ kind }) => kind)).toEqual(["native_end"]);
+});
+
 test("a turn that fails before any message is failed with the session's error", () => {
-  const { ends } = replay([...started(), on.error("ses_r", "UnknownError", "Model not found"), on.idle("ses_r")], turn);
+  const { ends } = replay(
+    [...started(), on.error("ses_r", "UnknownError", "Model not found"), on.idle("ses_r")],
+    turn,
+  );
   expect(ends[0]?.end).toMatchObject({
     status: "failed",
     error: { name: "UnknownError", message: "Model not found" },

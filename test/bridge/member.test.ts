@@ -1,0 +1,396 @@
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { createMember, type Member } from "../../bridge/member.ts";
+import type { Preparation, Submission } from "../../bridge/turn-runner.ts";
+import { DEFAULT_LIMITS } from "../../protocol/bridge-config.ts";
+import type { HoldfastError } from "../../protocol/errors.ts";
+import type { ControlEvent } from "../../protocol/events.ts";
+import { FakeClock, settled } from "../support/fake-clock.ts";
+import { type FakeDriver, fakeDriver, fakeResident, OWN_EVENT } from "../support/fake-driver.ts";
+import { keptLog } from "../support/kept-log.ts";
+import { CONTAINER, DIGEST_A, EVIDENCE, LAUNCH, LOCATOR, PARAMS, SETTLEMENT } from "../support/samples.ts";
+import { temporaryDirectory } from "../support/temporary-directory.ts";
+
+const NEW_SUBMISSION: Submission = { ...PARAMS["turn.submit"], settledTurns: 0, locator: null };
+const NEXT_SUBMISSION: Submission = { ...PARAMS["turn.submit"], settledTurns: 2, locator: LOCATOR };
+const STUCK = { pid: 77, parent: 1, startTicks: "1", state: "D", command: "stuck" };
+
+interface Scene {
+  member: Member;
+  driver: FakeDriver;
+  events: ControlEvent[];
+  log: ReturnType<typeof keptLog>;
+  prepare(submission: Submission, signal?: AbortSignal): Promise<Preparation>;
+  processStates(): string[];
+}
+
+function scene(): Scene {
+  const directory = temporaryDirectory();
+  for (const name of ["slots", "workspace"]) mkdirSync(join(directory, name));
+  const driver = fakeDriver();
+  const events: ControlEvent[] = [];
+  const log = keptLog();
+  const member = createMember({
+    id: "m-1",
+    driver,
+    command: ["/never/launched"],
+    cliVersion: "1.14.50",
+    config: {
+      sandboxId: "box-1",
+      isolation: "process",
+      controllerSocket: "/none",
+      modelSocket: "/none",
+      tokenFile: "/none",
+      stateDirectory: "/none",
+      slotsDirectory: join(directory, "slots"),
+      workspace: join(directory, "workspace"),
+      users: null,
+      clis: [],
+      limits: DEFAULT_LIMITS,
+    },
+    modelUrl: "http://127.0.0.1:1",
+    clock: new FakeClock(),
+    log,
+    report: (event) => events.push(event),
+  });
+  return {
+    member,
+    driver,
+    events,
+    log,
+    prepare: (submission, signal = new AbortController().signal) => member.prepare(submission, signal),
+    processStates: () =>
+      events.flatMap((event) =>
+        event.type === "member.process" ? [`${event.state} ${event.processGeneration}`] : [],
+      ),
+  };
+}
+
+/** A member whose resident process has taken a turn that settled. */
+async function retained(): Promise<Scene> {
+  const made = scene();
+  await made.prepare(NEW_SUBMISSION);
+  made.member.turnEnded(SETTLEMENT);
+  // The locator names the session of that process.
+  return made;
+}
+
+async function refusal(work: Promise<Preparation>): Promise<unknown> {
+  const preparation = await work;
+  if (preparation.kind !== "refused") return preparation.kind;
+  return { status: preparation.status, code: preparation.error.code };
+}
+
+async function codeOf(work: Promise<unknown>): Promise<string> {
+  return work.then(
+    () => "none",
+    (error: HoldfastError) => error.code,
+  );
+}
+
+test("the first turn is NEW: a process without a locator, reported as it starts", async () => {
+  const { prepare, driver, processStates, member } = scene();
+  const preparation = await prepare(NEW_SUBMISSION);
+  expect(preparation).toMatchObject({ kind: "ready", status: "NEW" });
+  expect(driver.launches.map(({ locator }) => locator)).toEqual([null]);
+  expect(driver.launches[0]?.request).toMatchObject({
+    cliVersion: "1.14.50",
+    command: ["/never/launched"],
+    processGeneration: 1,
+    launch: LAUNCH,
+  });
+  expect(processStates()).toEqual(["started 1", "ready 1"]);
+  expect(member.resident()?.nativeId).toBe("ses_1");
+});
+
+test("while no turn has settled each one starts anew, without a locator and beside no earlier process", async () => {
+  const { prepare, driver, member } = scene();
+  await prepare(NEW_SUBMISSION);
+  member.turnEnded({ ...SETTLEMENT, settled: false, outcome: "not_sent", keepsProcess: true });
+  const preparation = await prepare({ ...NEW_SUBMISSION, locator: LOCATOR });
+  expect(preparation).toMatchObject({ kind: "ready", status: "NEW" });
+  expect(driver.launches.map(({ locator }) => locator)).toEqual([null, null]);
+  expect(driver.residents[0]?.calls).toEqual(["stop"]);
+});
+
+test("the process that took the last turn takes the next one: LIVE, and nothing is started", async () => {
+  const { prepare, driver } = await retained();
+  expect(await prepare(NEXT_SUBMISSION)).toMatchObject({ kind: "ready", status: "LIVE" });
+  expect(driver.launches).toHaveLength(1);
+});
+
+test("a turn that did not settle leaves no LIVE process", async () => {
+  const { prepare, member } = scene();
+  await prepare(NEXT_SUBMISSION);
+  member.turnEnded({ ...SETTLEMENT, settled: false, keepsProcess: true });
+  expect(await prepare(NEXT_SUBMISSION)).toMatchObject({ kind: "ready", status: "RESTORED" });
+});
+
+test("without a process the saved locator is resumed: RESTORED", async () => {
+  const { prepare, driver } = scene();
+  expect(await prepare(NEXT_SUBMISSION)).toMatchObject({ kind: "ready", status: "RESTORED" });
+  expect(driver.launches.map(({ locator }) => locator)).toEqual([LOCATOR]);
+});
+
+test("another launch digest retires the process first, then resumes", async () => {
+  const { prepare, driver, processStates } = await retained();
+  const changed = { ...NEXT_SUBMISSION, launch: { ...LAUNCH, digest: DIGEST_A } };
+  const stopping = Promise.withResolvers<never[]>();
+  const [old] = driver.residents;
+  if (old === undefined) throw new Error("no resident");
+  old.answers.stop = () => stopping.promise;
+  const preparing = prepare(changed);
+  await settled();
+  expect(driver.launches).toHaveLength(1);
+  stopping.resolve([]);
+  expect(await preparing).toMatchObject({
+    kind: "ready",
+    status: "RESTORED",
+    reason: "the launch configuration changed",
+  });
+  expect(processStates()).toEqual(["started 1", "ready 1", "retired 1", "started 2", "ready 2"]);
+});
+
+test("a retained member without a locator is LOST, even with its process alive; nothing is started", async () => {
+  const { prepare, driver } = await retained();
+  expect(await refusal(prepare({ ...NEXT_SUBMISSION, locator: null }))).toEqual({
+    status: "LOST",
+    code: "CONTEXT_LOST",
+  });
+  expect(driver.launches).toHaveLength(1);
+});
+
+test("another container is LOST and starts nothing", async () => {
+  const { prepare, driver } = scene();
+  const container = { ...CONTAINER, containerId: "another" };
+  expect(await refusal(prepare({ ...NEXT_SUBMISSION, container }))).toMatchObject({ status: "LOST" });
+  expect(driver.launches).toEqual([]);
+});
+
+test("a history that lacks the last settled turn is LOST", async () => {
+  const { prepare, driver, member } = scene();
+  driver.onLaunch = async () => ({
+    kind: "not_resumed",
+    resume: { kind: "lost", reason: "the tail is missing" },
+  });
+  expect(await refusal(prepare(NEXT_SUBMISSION))).toEqual({ status: "LOST", code: "CONTEXT_LOST" });
+  expect(member.resident()).toBeNull();
+});
+
+test("a passing fault while resuming is an error of its own, with no status, and a later try can succeed", async () => {
+  const { prepare, driver } = scene();
+  const answer = driver.onLaunch;
+  driver.onLaunch = async () => ({
+    kind: "not_resumed",
+    resume: { kind: "error", reason: "no answer in 5000 ms" },
+  });
+  expect(await refusal(prepare(NEXT_SUBMISSION))).toEqual({ status: null, code: "RESUME_FAILED" });
+  driver.onLaunch = answer;
+  expect(await prepare(NEXT_SUBMISSION)).toMatchObject({ kind: "ready", status: "RESTORED" });
+});
+
+test("an id that was not verified at its settlement is verified before the next turn", async () => {
+  const { prepare, driver } = await retained();
+  expect(await prepare({ ...NEXT_SUBMISSION, locatorIsPending: true })).toMatchObject({ status: "LIVE" });
+  expect(driver.residents[0]?.calls).toEqual(["verify"]);
+});
+
+test("as long as it can't be verified nothing is sent; a changed one is refused", async () => {
+  const { prepare, driver } = await retained();
+  const [resident] = driver.residents;
+  if (resident === undefined) throw new Error("no resident");
+  const pending = { ...NEXT_SUBMISSION, locatorIsPending: true };
+  resident.answers.verify = async () => ({ kind: "unavailable", detail: "ECONNRESET" });
+  expect(await codeOf(prepare(pending))).toBe("IDENTITY_UNVERIFIED");
+  resident.answers.verify = async () => ({ kind: "changed", observed: "ses_2", evidence: EVIDENCE });
+  expect(await codeOf(prepare(pending))).toBe("IDENTITY_CHANGED");
+  resident.answers.verify = async () => ({ kind: "verified", nativeId: "ses_1", evidence: EVIDENCE });
+  expect(await prepare(pending)).toMatchObject({ kind: "ready", status: "LIVE" });
+});
+
+test("a process that ends between turns is reported, its slot emptied, and the next turn resumes", async () => {
+  const { prepare, driver, member, processStates } = await retained();
+  driver.exit(9);
+  expect(member.resident()).toBeNull();
+  expect(await prepare(NEXT_SUBMISSION)).toMatchObject({ kind: "ready", status: "RESTORED" });
+  expect(driver.residents[0]?.calls).toEqual(["stop"]);
+  expect(processStates()).toEqual(["started 1", "ready 1", "exited 1", "started 2", "ready 2"]);
+});
+
+test("no process is started beside children that could not be ended; the next try looks again", async () => {
+  const { prepare, driver, log } = await retained();
+  const [resident] = driver.residents;
+  if (resident === undefined) throw new Error("no resident");
+  resident.answers.stop = async () => [STUCK];
+  driver.exit(9);
+  expect(await codeOf(prepare(NEXT_SUBMISSION))).toBe("PROCESS_LEFT");
+  expect(driver.launches).toHaveLength(1);
+  expect(log.lines.map(({ what }) => what)).toContain("slot not empty");
+  expect(await prepare(NEXT_SUBMISSION)).toMatchObject({ status: "RESTORED" });
+});
+
+test("a turn that leaves its process unusable retires it; a failed retirement changes no settlement", async () => {
+  const { prepare, driver, member, log } = scene();
+  await prepare(NEW_SUBMISSION);
+  const [resident] = driver.residents;
+  if (resident === undefined) throw new Error("no resident");
+  resident.answers.stop = async () => [STUCK];
+  member.turnEnded({ ...SETTLEMENT, keepsProcess: false });
+  expect(member.resident()).toBeNull();
+  await settled();
+  expect(log.lines.map(({ what }) => what)).toContain("retirement not confirmed");
+});
+
+test("a turn that is submitted at once after an unusable one never meets the old process", async () => {
+  const { prepare, driver, member } = scene();
+  await prepare(NEW_SUBMISSION);
+  const [old] = driver.residents;
+  const stopping = Promise.withResolvers<never[]>();
+  if (old === undefined) throw new Error("no resident");
+  old.answers.stop = () => stopping.promise;
+  member.turnEnded({ ...SETTLEMENT, keepsProcess: false });
+  const preparing = prepare(NEXT_SUBMISSION);
+  await settled();
+  expect(driver.launches).toHaveLength(1);
+  stopping.resolve([]);
+  expect(await preparing).toMatchObject({ status: "RESTORED" });
+});
+
+test("a retirement says whether there was a process, and asked twice at once ends it once", async () => {
+  const { member, driver, processStates } = await retained();
+  expect(await Promise.all([member.retire("a"), member.retire("b")])).toEqual([true, true]);
+  expect(await member.retire("c")).toBe(false);
+  expect(driver.residents[0]?.calls).toEqual(["stop"]);
+  expect(processStates().filter((state) => state.startsWith("retired"))).toEqual(["retired 1"]);
+});
+
+test("a retirement that leaves processes is an error that names them", async () => {
+  const { member, driver } = await retained();
+  const [resident] = driver.residents;
+  if (resident === undefined) throw new Error("no resident");
+  resident.answers.stop = async () => [STUCK];
+  await expect(member.retire("asked")).rejects.toMatchObject({
+    code: "PROCESS_LEFT",
+    message: expect.stringContaining("77 (stuck)"),
+  });
+});
+
+test("a process that was started for a turn that has ended meanwhile is ended again", async () => {
+  const { prepare, driver, member } = scene();
+  const launched = Promise.withResolvers<void>();
+  const resident = fakeResident();
+  driver.onLaunch = async () => {
+    await launched.promise;
+    return { kind: "new", resident };
+  };
+  const cancel = new AbortController();
+  const preparing = codeOf(prepare(NEW_SUBMISSION, cancel.signal));
+  await settled();
+  cancel.abort();
+  launched.resolve();
+  expect(await preparing).toBe("STOPPED");
+  expect(resident.calls).toEqual(["stop"]);
+  expect(member.resident()).toBeNull();
+});
+
+/** A launch that was cancelled and takes its time to end. */
+async function cancelledLaunch(made: Scene): Promise<{ end: () => void; preparing: Promise<string> }> {
+  const ended = Promise.withResolvers<never>();
+  const answer = made.driver.onLaunch;
+  made.driver.onLaunch = () => {
+    made.driver.onLaunch = answer;
+    return ended.promise;
+  };
+  const cancel = new AbortController();
+  const preparing = codeOf(made.prepare(NEW_SUBMISSION, cancel.signal));
+  while (made.driver.launches.length === 0) await settled();
+  cancel.abort();
+  return { end: () => ended.reject(Object.assign(new Error("cancelled"), { code: "STOPPED" })), preparing };
+}
+
+test("a launch waits for one that was cancelled: the end of that one empties the slot", async () => {
+  const made = scene();
+  const { end, preparing } = await cancelledLaunch(made);
+  const next = made.prepare(NEW_SUBMISSION);
+  await settled();
+  expect(made.driver.launches).toHaveLength(1);
+  end();
+  expect(await preparing).toBe("STOPPED");
+  expect(await next).toMatchObject({ kind: "ready", status: "NEW" });
+  expect(made.driver.launches).toHaveLength(2);
+});
+
+test("a retirement waits for a launch that was cancelled: no process may be left when it is over", async () => {
+  const made = scene();
+  const { end, preparing } = await cancelledLaunch(made);
+  let isOver = false;
+  const retiring = made.member.retire("the sandbox stops").then((was) => {
+    isOver = true;
+    return was;
+  });
+  await settled();
+  expect(isOver).toBe(false);
+  end();
+  expect(await retiring).toBe(false);
+  await preparing;
+});
+
+test("a launch that fails leaves nothing that stands in the way of the next", async () => {
+  const { prepare, driver } = scene();
+  const answer = driver.onLaunch;
+  driver.onLaunch = () =>
+    Promise.reject(Object.assign(new Error("no ready line"), { code: "CLI_NOT_READY" }));
+  expect(await codeOf(prepare(NEW_SUBMISSION))).toBe("CLI_NOT_READY");
+  driver.onLaunch = answer;
+  expect(await prepare(NEW_SUBMISSION)).toMatchObject({ kind: "ready" });
+});
+
+test("reports of a process that was replaced reach nobody", async () => {
+  const { prepare, driver, member } = await retained();
+  await prepare({ ...NEXT_SUBMISSION, launch: { ...LAUNCH, digest: DIGEST_A } });
+  const seen: string[] = [];
+  member.active = {
+    observe: (observation: { kind: string }) => seen.push(observation.kind),
+    processExited: () => seen.push("exit"),
+  } as unknown as Member["active"];
+  driver.launches[0]?.request.listener.onObservation(OWN_EVENT);
+  driver.launches[0]?.request.listener.onExit({ code: 0, signal: null, stderrTail: "" });
+  expect(seen).toEqual([]);
+  expect(member.resident()).not.toBeNull();
+  driver.launches[1]?.request.listener.onObservation(OWN_EVENT);
+  expect(seen).toEqual(["own_event"]);
+});
+
+test("the active turn hears of its process's end, and what the process leaves is ended", async () => {
+  const { driver, member } = await retained();
+  const exits: unknown[] = [];
+  member.active = { processExited: (exit: unknown) => exits.push(exit) } as unknown as Member["active"];
+  driver.exit(3);
+  expect(exits).toEqual([{ code: 3, signal: null, stderrTail: "" }]);
+  await settled();
+  expect(driver.residents[0]?.calls).toEqual(["stop"]);
+});
+
+test("a delivery is proven in a process of its own, after the dead one's slot was emptied", async () => {
+  const { driver, member } = await retained();
+  const stopping = Promise.withResolvers<never[]>();
+  const [resident] = driver.residents;
+  if (resident === undefined) throw new Error("no resident");
+  resident.answers.stop = () => stopping.promise;
+  driver.onProve = async () => "absent";
+  driver.exit(9);
+  const proving = member.proveDelivery(NEXT_SUBMISSION, "ses_1", "msg_1");
+  await settled();
+  expect(driver.launches).toHaveLength(1);
+  stopping.resolve([]);
+  expect(await proving).toBe("absent");
+  expect(driver.launches[1]?.request.processGeneration).toBe(2);
+});
+
+test("subscriptions are numbered over all processes of the member", async () => {
+  const { prepare, driver } = await retained();
+  await prepare({ ...NEXT_SUBMISSION, launch: { ...LAUNCH, digest: DIGEST_A } });
+  const numbers = driver.launches.map(({ request }) => request.nextSubscription());
+  expect(numbers).toEqual([1, 2]);
+});

@@ -1,0 +1,107 @@
+/** Image builds that this host could have been given: the real one with something of it changed, and their records. */
+import { createHash } from "node:crypto";
+import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { onTestFinished } from "vitest";
+import type { SandboxDriver } from "../../controller/sandboxes/sandbox.ts";
+import { commit, fileOf, imageWithLabels, labelsOfImage, putFiles, scratchContainer } from "./engine.ts";
+
+const RECORD = fileURLToPath(new URL("../../dist/image-manifest.json", import.meta.url));
+export const BRIDGE = "/opt/holdfast/bridge.cjs";
+export const MANIFEST = "/opt/holdfast/manifest.json";
+export const PIN_LABEL = "dev.holdfast.pin";
+
+interface Record {
+  imageId: string;
+  manifestSha256: string;
+  manifest: { files: Array<{ path: string; sha256: string }> };
+}
+
+async function realRecord(): Promise<Record> {
+  return JSON.parse(await readFile(RECORD, "utf8")) as Record;
+}
+
+/** A folder in the place of `dist`, whose record names that build. */
+async function distOf(record: Record): Promise<string> {
+  const folder = await mkdtemp("/tmp/hf-dist-");
+  onTestFinished(() => rm(folder, { recursive: true, force: true }));
+  await mkdir(folder, { recursive: true });
+  await writeFile(join(folder, "image-manifest.json"), JSON.stringify(record));
+  return folder;
+}
+
+/** The real build under another pin label. */
+export async function withPinLabel(label: string): Promise<string> {
+  const record = await realRecord();
+  const imageId = await commit(await scratchContainer(record.imageId), { [PIN_LABEL]: label });
+  return distOf({ ...record, imageId });
+}
+
+/** The real files over an image that never had a pin label. */
+export async function withoutPinLabel(): Promise<string> {
+  const record = await realRecord();
+  const { "dev.holdfast.recipe": recipe = "" } = await labelsOfImage(record.imageId);
+  const labels = ["dev.holdfast.image=runtime", `dev.holdfast.recipe=${recipe}`];
+  const runtime = await imageWithLabels(labels);
+  if (runtime === null) throw new Error("the runtime image below the sandbox image is not there");
+  const source = await scratchContainer(record.imageId);
+  const [bridge, manifest] = await Promise.all([fileOf(source, BRIDGE), fileOf(source, MANIFEST)]);
+  const target = await scratchContainer(runtime);
+  await putFiles(target, [plain(BRIDGE, bridge), plain(MANIFEST, manifest)]);
+  return distOf({ ...record, imageId: await commit(target, {}) });
+}
+
+/** A whole build, label and record included, around a bridge with one text replaced: an honest build of another version. */
+export async function withBridge(text: string, replacement: string): Promise<string> {
+  const record = await realRecord();
+  const container = await scratchContainer(record.imageId);
+  const bridge = await changedBridge(container, text, replacement);
+  const digest = createHash("sha256").update(bridge).digest("hex");
+  const [known] = record.manifest.files.filter(({ path }) => path === BRIDGE);
+  const before = await fileOf(container, MANIFEST);
+  const manifest = Buffer.from(before.toString("utf8").replace(known?.sha256 ?? "", digest));
+  await putFiles(container, [plain(BRIDGE, bridge), plain(MANIFEST, manifest)]);
+  const files = record.manifest.files.map((file) => (file === known ? { ...file, sha256: digest } : file));
+  return distOf({
+    imageId: await commit(container, {}),
+    manifestSha256: createHash("sha256").update(manifest).digest("hex"),
+    manifest: { ...record.manifest, files },
+  });
+}
+
+/** The container's bridge with one text replaced. */
+export async function changedBridge(container: string, text: string, replacement: string): Promise<Buffer> {
+  const before = (await fileOf(container, BRIDGE)).toString("utf8");
+  if (before.split(text).length !== 2) throw new Error(`the bridge does not have ${text} exactly once`);
+  return Buffer.from(before.replace(text, () => replacement));
+}
+
+export function plain(path: string, bytes: Buffer) {
+  return { kind: "bytes" as const, path: path.slice(1), mode: 0o644, bytes };
+}
+
+export interface Counts {
+  creates: number;
+  starts: number;
+}
+
+/** The docker driver with its calls counted, and something done to each container right after it was made. */
+export function tampering(
+  drivers: SandboxDriver[],
+  counts: Counts,
+  tamper: (containerId: string) => Promise<string | undefined>,
+): SandboxDriver[] {
+  return drivers.map((driver) => ({
+    ...driver,
+    async create(spec) {
+      const made = await driver.create(spec);
+      counts.creates += 1;
+      return { ...made, containerId: (await tamper(made.containerId)) ?? made.containerId };
+    },
+    async start(spec, containerId) {
+      counts.starts += 1;
+      await driver.start(spec, containerId);
+    },
+  }));
+}

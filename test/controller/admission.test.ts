@@ -1,0 +1,81 @@
+import { createHash } from "node:crypto";
+import { expect, test } from "vitest";
+import { admitTurn, launchOf } from "../../controller/admission.ts";
+import type { MemberRow } from "../../controller/store/records.ts";
+import { Launch } from "../../protocol/launch.ts";
+import { LIMITS } from "../../protocol/limits.ts";
+import { BUILD } from "../support/fake-sandbox.ts";
+import { simpleRig } from "./store/rig.ts";
+
+function memberOf(): MemberRow {
+  return simpleRig().store.member("m-1") as MemberRow;
+}
+
+test("a turn is admitted with the digest and size of its bytes, and never with its text", () => {
+  const { store } = simpleRig();
+  const text = "Größe 🦑\r\n /word ";
+  const { turn, member } = admitTurn(store, "m-1", text, "t-1");
+  expect(turn).toMatchObject({
+    id: "t-1",
+    state: "admitted",
+    text_bytes: Buffer.byteLength(text),
+    text_sha256: createHash("sha256").update(text).digest("hex"),
+  });
+  expect(member.submissions).toBe(1);
+  expect(JSON.stringify(store.turn("t-1"))).not.toContain("Größe");
+});
+
+test("a turn without an id gets one of its own", () => {
+  const { store } = simpleRig();
+  expect(admitTurn(store, "m-1", "a", undefined).turn.id).toMatch(/^turn-[0-9a-f-]{36}$/);
+});
+
+test("what can't be sent unchanged is refused, and no number is used up", () => {
+  const { store } = simpleRig();
+  const refused: Array<[string, string | undefined, string]> = [
+    ["", undefined, "MESSAGE_EMPTY"],
+    ["x".repeat(LIMITS.userTextBytes + 1), undefined, "MESSAGE_TOO_LARGE"],
+    // Within the limit as characters, beyond it as bytes.
+    ["ö".repeat(LIMITS.userTextBytes / 2 + 1), undefined, "MESSAGE_TOO_LARGE"],
+    ["half \ud83e", undefined, "REQUEST_INVALID"],
+    ["text", "no/id", "REQUEST_INVALID"],
+    ["text", "", "REQUEST_INVALID"],
+    ["text", "x".repeat(129), "REQUEST_INVALID"],
+  ];
+  for (const [text, id, code] of refused)
+    expect(() => admitTurn(store, "m-1", text, id)).toThrow(expect.objectContaining({ code }));
+  expect(store.member("m-1")?.submissions).toBe(0);
+  expect(admitTurn(store, "m-1", "x".repeat(LIMITS.userTextBytes), undefined).turn.number).toBe(1);
+});
+
+test("texts of blanks alone are texts", () => {
+  const { store } = simpleRig();
+  expect(admitTurn(store, "m-1", " \n", undefined).turn.text_bytes).toBe(2);
+});
+
+test("a launch says what the member was made with, and fits the wire", () => {
+  const launch = launchOf(memberOf(), BUILD);
+  expect(Launch.parse(launch)).toEqual(launch);
+  expect(launch).toMatchObject({ cli: "opencode", model: { name: "m1" }, permissions: { policy: "allow" } });
+});
+
+test("the launch digest changes with everything that needs another process, and with nothing else", () => {
+  const member = memberOf();
+  const { digest } = launchOf(member, BUILD);
+  const { model, permissions } = member.options;
+  const others = [
+    launchOf(member, { ...BUILD, imageId: "sha256:other" }),
+    launchOf(member, { ...BUILD, clis: [{ cli: "opencode", version: "1.14.51" }] }),
+    launchOf({ ...member, options: { permissions, model: { ...model, name: "m2" } } }, BUILD),
+    launchOf({ ...member, options: { model, permissions: { ...permissions, policy: "deny" } } }, BUILD),
+    launchOf({ ...member, options: { model, permissions: { ...permissions, askedTools: ["bash"] } } }, BUILD),
+  ].map((launch) => launch.digest);
+  expect(new Set([digest, ...others]).size).toBe(6);
+  expect(launchOf({ ...member, id: "m-2", submissions: 9, settled_turns: 4 }, BUILD).digest).toBe(digest);
+});
+
+test("a CLI that the build does not have can't be launched", () => {
+  expect(() => launchOf(memberOf(), { ...BUILD, clis: [] })).toThrow(
+    expect.objectContaining({ code: "CLI_UNKNOWN" }),
+  );
+});

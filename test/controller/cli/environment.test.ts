@@ -1,0 +1,91 @@
+import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { expect, test } from "vitest";
+import { labelList, readEnvironment, readModel, readRoute } from "../../../controller/cli/environment.ts";
+import { temporaryDirectory } from "../../support/temporary-directory.ts";
+
+const KEY = "sk-secret-1";
+
+function keyFile(content: string | Buffer, mode = 0o600): string {
+  const path = join(temporaryDirectory(), "key");
+  writeFileSync(path, content, { mode });
+  chmodSync(path, mode);
+  return path;
+}
+
+function readKey(path: string): string | null | undefined {
+  return readRoute({ "base-url": "https://p.example/v1", "key-file": path })?.key;
+}
+
+test("the store is the option's, else the variable's, else the user's data folder", () => {
+  const at = (values: Record<string, string>, variables: NodeJS.ProcessEnv) =>
+    readEnvironment(values, variables).storeDirectory;
+  expect(at({ store: "rel" }, { HOLDFAST_STORE: "/v" })).toBe(resolve("rel"));
+  expect(at({}, { HOLDFAST_STORE: "/v", HOME: "/h" })).toBe("/v");
+  expect(at({}, { HOLDFAST_STORE: "", XDG_DATA_HOME: "/x", HOME: "/h" })).toBe("/x/holdfast");
+  expect(at({}, { XDG_DATA_HOME: "", HOME: "/h" })).toBe("/h/.local/share/holdfast");
+  expect(() => at({ store: "" }, {})).toThrow("--store needs a folder");
+});
+
+test("labels are read as pairs, and written as they were read", () => {
+  const labels = (list: string) => readEnvironment({}, { HOLDFAST_LABELS: list }).labels;
+  expect(labels("")).toEqual({});
+  expect(labels("a=1,b.c=x=y")).toEqual({ a: "1", "b.c": "x=y" });
+  expect(labelList(labels("a=1,b.c=x=y"))).toBe("a=1,b.c=x=y");
+  expect(() => labels("a")).toThrow("HOLDFAST_LABELS takes name=value");
+  expect(() => labels("=a")).toThrow("HOLDFAST_LABELS takes name=value");
+});
+
+test("what the build wrote is beside the program, or where the variable says", () => {
+  expect(readEnvironment({}, {}).distDirectory).toBe(resolve("dist"));
+  expect(readEnvironment({}, { HOLDFAST_DIST: "/d" }).distDirectory).toBe("/d");
+});
+
+test("a model needs its address and its name; nothing at all is no model", () => {
+  expect(readModel({})).toBeNull();
+  expect(readModel({ "base-url": "http://127.0.0.1:1/v1", model: "m" })).toEqual({
+    route: { baseUrl: "http://127.0.0.1:1/v1", key: null },
+    model: "m",
+  });
+  expect(() => readModel({ model: "m" })).toThrow("--model needs --base-url");
+  expect(() => readModel({ "key-file": "k" })).toThrow("--key-file needs --base-url");
+  expect(() => readModel({ "base-url": "http://a/v1" })).toThrow("--base-url needs --model");
+  expect(() => readModel({ "base-url": "http://a/v1", model: "" })).toThrow("--base-url needs --model");
+});
+
+test("an address that is none, or that carries a key, is refused without showing the key", () => {
+  for (const address of [
+    `https://user:${KEY}@p.example/v1`,
+    `https://${KEY}@p.example/v1`,
+    `https://p.example/v1?key=${KEY}`,
+    `https://p.example/v1#${KEY}`,
+    `htp://user:${KEY}@p.example`,
+    `htp://p.example?key=${KEY}`,
+    "p.example/v1",
+    "file:///etc/passwd",
+    "",
+  ]) {
+    let message = "";
+    try {
+      readModel({ "base-url": address, model: "m" });
+    } catch (error) {
+      message = (error as Error).message;
+    }
+    expect(message, address).not.toBe("");
+    expect(message, address).not.toContain(KEY);
+  }
+});
+
+test("a key is one word in a file of its owner alone", () => {
+  expect(readKey(keyFile(`${KEY}\r\n`))).toBe(KEY);
+  expect(() => readKey(keyFile(KEY, 0o644))).toThrow("chmod 600");
+  expect(() => readKey(keyFile(KEY, 0o640))).toThrow("chmod 600");
+  expect(() => readKey(keyFile(" \n"))).toThrow("is empty");
+  expect(() => readKey(keyFile("two words"))).toThrow("holds no single key");
+  expect(() => readKey(keyFile("one\ntwo\n"))).toThrow("holds no single key");
+  expect(() => readKey(keyFile(Buffer.from([0, 1, 200])))).toThrow("holds no single key");
+  expect(() => readKey("/nonexistent/key")).toThrow("does not exist");
+  const folder = join(temporaryDirectory(), "folder");
+  mkdirSync(folder, { mode: 0o700 });
+  expect(() => readKey(folder)).toThrow("can't be read");
+});

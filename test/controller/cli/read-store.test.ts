@@ -1,0 +1,24 @@
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { expect, onTestFinished, test } from "vitest";
+import { readEnvironment } from "../../../controller/cli/environment.ts";
+import { readStore } from "../../../controller/cli/read-store.ts";
+import { openStore } from "../../../controller/store/sqlite-store.ts";
+import { temporaryDirectory } from "../../support/temporary-directory.ts";
+
+test("where there is no store, a look gives null and makes none", () => {
+  const directory = join(temporaryDirectory(), "none");
+  expect(readStore(readEnvironment({ store: directory }, {}), () => 1)).toBeNull();
+  expect(existsSync(directory)).toBe(false);
+});
+
+test("a look works beside the owner, may not write, and lets go also when it fails", () => {
+  const directory = temporaryDirectory();
+  const environment = readEnvironment({ store: directory }, {});
+  const owner = openStore({ directory, nowAt: () => 1, cliVersion: () => "1" });
+  onTestFinished(() => owner.close());
+  owner.createSandbox({ id: "sb-1", kind: "process", directory: "/d" });
+  expect(readStore(environment, (store) => store.sandboxes().map(({ id }) => id))).toEqual(["sb-1"]);
+  expect(() => readStore(environment, (store) => store.setWanted("sb-1", "removed"))).toThrow(TypeError);
+  expect(() => readStore(environment, () => Number.parseInt("1", 99).toFixed(101))).toThrow(RangeError);
+});

@@ -1,0 +1,351 @@
+import { randomBytes } from "node:crypto";
+import { once } from "node:events";
+import { createServer, type IncomingMessage, request, type Server, type ServerResponse } from "node:http";
+import { createServer as createTlsServer } from "node:https";
+import { connect, type Socket } from "node:net";
+import { join } from "node:path";
+import { text as textOf } from "node:stream/consumers";
+import { expect, onTestFinished, test } from "vitest";
+import { forwardTo, type ModelRoute } from "../../../controller/relay/forwarder.ts";
+import { closeServer, listenOn } from "../../../controller/unix-server.ts";
+import { selfSigned } from "../../support/self-signed.ts";
+import { temporaryDirectory } from "../../support/temporary-directory.ts";
+import { until, within } from "../../support/until.ts";
+
+const KEY = "sk-the-real-key";
+
+interface Seen {
+  method: string;
+  url: string;
+  raw: string[];
+  headers: IncomingMessage["headers"];
+  body: Buffer;
+}
+
+/** A model on a port of its own; keeps what came, answers as the test says. */
+async function upstream(
+  answer: (call: IncomingMessage, reply: ServerResponse) => void,
+): Promise<{ url: string; server: Server; seen: Seen[] }> {
+  const seen: Seen[] = [];
+  const server = createServer((call, reply) => {
+    const chunks: Buffer[] = [];
+    call.on("data", (chunk: Buffer) => chunks.push(chunk));
+    call.on("end", () => {
+      const { method = "", url = "", rawHeaders: raw, headers } = call;
+      seen.push({ method, url, raw, headers, body: Buffer.concat(chunks) });
+    });
+    call.on("error", () => undefined);
+    answer(call, reply);
+  });
+  return { url: `${await listening(server)}/base`, server, seen };
+}
+
+async function listening(server: Server): Promise<string> {
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  onTestFinished(() => closeServer(server));
+  const { port } = server.address() as { port: number };
+  return `http://127.0.0.1:${port}`;
+}
+
+/** The host's end of the way: a socket that passes on to the route. */
+async function relay(route: Partial<ModelRoute> & { baseUrl: string }): Promise<string> {
+  const path = join(temporaryDirectory(), "model.sock");
+  const server = await listenOn(path, 0o600);
+  onTestFinished(() => closeServer(server));
+  forwardTo(server, { key: KEY, ...route });
+  return path;
+}
+
+interface CallOptions {
+  method?: string;
+  path?: string;
+  headers?: Record<string, string | string[]>;
+  body?: Buffer | string;
+}
+
+function open(
+  socketPath: string,
+  { method = "POST", path = "/v1/chat/completions", headers = {}, body }: CallOptions = {},
+) {
+  const call = request({ socketPath, method, path, headers, agent: false });
+  onTestFinished(() => void call.destroy());
+  const answer = new Promise<IncomingMessage>((resolve, reject) => {
+    call.once("response", resolve);
+    call.on("error", reject);
+  });
+  if (body !== undefined) call.end(body);
+  return { call, answer: within("the answer", answer) };
+}
+
+async function send(socketPath: string, options: CallOptions = {}) {
+  const { call, answer } = open(socketPath, options);
+  if (options.body === undefined) call.end();
+  const response = await answer;
+  return { response, status: response.statusCode, body: await textOf(response) };
+}
+
+/** That a socket is closed, however it came to it. */
+function closed(socket: Socket): Promise<void> {
+  return new Promise((resolve) => socket.once("close", () => resolve()));
+}
+
+/** Speaks HTTP by hand; resolves with all that came until the other side closed. */
+async function byHand(socketPath: string, text: string): Promise<string> {
+  const socket: Socket = connect(socketPath);
+  onTestFinished(() => void socket.destroy());
+  socket.write(text);
+  return within(`the answer to ${JSON.stringify(text)}`, textOf(socket), 3000);
+}
+
+test("a body of any bytes arrives unchanged, at the provider's own path, with the answer's bytes back", async () => {
+  const answerBytes = randomBytes(300_000);
+  const model = await upstream(
+    (call, reply) =>
+      void call.on("end", () => reply.writeHead(201, { "x-request-id": "r-1" }).end(answerBytes)),
+  );
+  const socketPath = await relay({ baseUrl: model.url });
+  const body = randomBytes(1_000_000);
+  const { call, answer } = open(socketPath, {
+    path: "/v1/messages?beta=1&x=%20",
+    headers: { "content-length": `${body.length}` },
+  });
+  call.end(body);
+  const response = await answer;
+  const chunks: Buffer[] = [];
+  for await (const chunk of response) chunks.push(chunk as Buffer);
+  expect(Buffer.concat(chunks).equals(answerBytes)).toBe(true);
+  expect(response.statusCode).toBe(201);
+  expect(response.headers["x-request-id"]).toBe("r-1");
+  expect(model.seen).toHaveLength(1);
+  expect(model.seen[0]?.body.equals(body)).toBe(true);
+  expect(model.seen[0]).toMatchObject({ method: "POST", url: "/base/messages?beta=1&x=%20" });
+  expect(model.seen[0]?.headers["content-length"]).toBe(`${body.length}`);
+});
+
+test("the real key takes the place of the placeholder; the client's own credentials go nowhere", async () => {
+  const model = await upstream((_, reply) => reply.end("{}"));
+  const socketPath = await relay({ baseUrl: model.url });
+  const headers = {
+    authorization: "Bearer placeholder",
+    "x-api-key": "placeholder",
+    "x-mine": "kept",
+    cookie: "a=b",
+  };
+  await send(socketPath, { headers, body: "{}" });
+  expect(model.seen[0]?.headers).toMatchObject({
+    authorization: `Bearer ${KEY}`,
+    "x-mine": "kept",
+    cookie: "a=b",
+  });
+  expect(JSON.stringify(model.seen[0]?.raw)).not.toContain("placeholder");
+  expect(model.seen[0]?.headers.host).toBe(new URL(model.url).host);
+});
+
+test("a model without a key gets no credentials at all", async () => {
+  const model = await upstream((_, reply) => reply.end("{}"));
+  const socketPath = await relay({ baseUrl: model.url, key: null });
+  await send(socketPath, { headers: { authorization: "Bearer placeholder" }, body: "{}" });
+  expect(model.seen[0]?.headers).not.toHaveProperty("authorization");
+});
+
+test("headers of one connection stay on it, in both directions", async () => {
+  const model = await upstream((_, reply) =>
+    reply
+      .writeHead(200, {
+        connection: "close, X-Hop",
+        "x-hop": "1",
+        "keep-alive": "timeout=9",
+        "proxy-authenticate": "p",
+        "x-end": "1",
+      })
+      .end("ok"),
+  );
+  const socketPath = await relay({ baseUrl: model.url });
+  const headers = {
+    connection: "X-Mine, keep-alive",
+    "x-mine": "1",
+    te: "trailers",
+    "proxy-authorization": "p",
+    "x-end": "1",
+  };
+  const { response } = await send(socketPath, { headers, body: "{}" });
+  for (const name of ["x-mine", "te", "proxy-authorization"])
+    expect(model.seen[0]?.headers).not.toHaveProperty(name);
+  expect(model.seen[0]?.headers["x-end"]).toBe("1");
+  for (const name of ["x-hop", "proxy-authenticate"]) expect(response.headers).not.toHaveProperty(name);
+  expect(response.headers["x-end"]).toBe("1");
+});
+
+test("a body without a stated length is passed on as it comes, whatever the method", async () => {
+  const model = await upstream((call, reply) => void call.resume().on("end", () => reply.end("ok")));
+  const socketPath = await relay({ baseUrl: model.url });
+  for (const method of ["POST", "DELETE", "GET"]) {
+    const { call, answer } = open(socketPath, { method, headers: { "transfer-encoding": "chunked" } });
+    call.write("first ");
+    call.end("second");
+    expect(await textOf(await answer), method).toBe("ok");
+  }
+  expect(model.seen.map(({ method, body }) => [method, body.toString()])).toEqual([
+    ["POST", "first second"],
+    ["DELETE", "first second"],
+    ["GET", "first second"],
+  ]);
+});
+
+test("requests without a body stay without one, and errors of the provider pass unchanged", async () => {
+  const model = await upstream((_, reply) => reply.writeHead(429, { "retry-after": "7" }).end('{"error":1}'));
+  const socketPath = await relay({ baseUrl: model.url });
+  const { response, status, body } = await send(socketPath, { method: "GET", path: "/v1/models" });
+  expect([status, body, response.headers["retry-after"]]).toEqual([429, '{"error":1}', "7"]);
+  expect(model.seen[0]?.headers).not.toHaveProperty("transfer-encoding");
+  expect(model.seen).toHaveLength(1);
+});
+
+test("a stream's pieces arrive one by one, before the next is sent", async () => {
+  let reply: ServerResponse | null = null;
+  const model = await upstream((_, given) => {
+    reply = given.writeHead(200, { "content-type": "text/event-stream" });
+    given.flushHeaders();
+  });
+  const { answer } = open(await relay({ baseUrl: model.url }), { body: "{}" });
+  const response = (await answer).setEncoding("utf8");
+  const pieces = response[Symbol.asyncIterator]();
+  for (const piece of ["data: 1\n\n", "data: größer\n\n", ": ping\n\n"]) {
+    (reply as ServerResponse | null)?.write(piece);
+    expect((await within(piece, pieces.next())).value).toBe(piece);
+  }
+  (reply as ServerResponse | null)?.end();
+  expect((await pieces.next()).done).toBe(true);
+  expect(response.complete).toBe(true);
+});
+
+test("a provider's reset in the middle of a stream reaches the client as one, not as an orderly end", async () => {
+  const model = await upstream((call, reply) => {
+    reply.writeHead(200, { "content-type": "text/event-stream" }).write("data: 1\n\n");
+    call.socket.once("drain", () => undefined);
+    setImmediate(() => call.socket.resetAndDestroy());
+  });
+  const { answer } = open(await relay({ baseUrl: model.url }), { body: "{}" });
+  const response = await answer;
+  await expect(within("the end", textOf(response))).rejects.toMatchObject({ code: "ECONNRESET" });
+  expect(response.complete).toBe(false);
+});
+
+test("a provider's reset before any answer is told as an answer of our own", async () => {
+  const model = await upstream((call) => void call.socket.resetAndDestroy());
+  const { status, body } = await send(await relay({ baseUrl: model.url }), { body: "{}" });
+  expect(status).toBe(502);
+  expect(JSON.parse(body).error).toMatchObject({ type: "holdfast_relay", code: "holdfast_relay" });
+});
+
+test("a client that goes away ends the call at the provider, before and during the answer", async () => {
+  let isAnswering = false;
+  const ended: Promise<unknown>[] = [];
+  const model = await upstream((call, reply) => {
+    ended.push(closed(call.socket));
+    if (isAnswering) reply.writeHead(200).write("data: 1\n\n");
+  });
+  const socketPath = await relay({ baseUrl: model.url });
+  const waiting = open(socketPath, { body: "{}" });
+  waiting.answer.catch(() => undefined);
+  await until("the first call", () => ended.length === 1);
+  waiting.call.destroy();
+  await within("the end of the first call", Promise.all(ended));
+  isAnswering = true;
+  const streaming = open(socketPath, { body: "{}" });
+  (await streaming.answer).destroy();
+  await within("the end of the second call", Promise.all(ended));
+});
+
+test("a client that stops in the middle of its body ends the call at the provider", async () => {
+  const ended: Promise<unknown>[] = [];
+  const model = await upstream((call) => void ended.push(closed(call.socket)));
+  const { call, answer } = open(await relay({ baseUrl: model.url }), {
+    headers: { "content-length": "100" },
+  });
+  answer.catch(() => undefined);
+  call.write("half");
+  await until("the call", () => ended.length === 1);
+  call.destroy();
+  await within("its end", Promise.all(ended));
+  expect(model.seen).toEqual([]);
+});
+
+test("a model that is not there gives 502 as JSON, which names neither key nor address", async () => {
+  const gone = createServer();
+  const baseUrl = await listening(gone);
+  await closeServer(gone);
+  const { response, status, body } = await send(await relay({ baseUrl }), { body: "{}" });
+  expect(status).toBe(502);
+  expect(response.headers["content-type"]).toBe("application/json");
+  expect(JSON.parse(body).error.message).toBe("the model can't be reached (ECONNREFUSED)");
+  expect(body).not.toContain(KEY);
+});
+
+test("paths beside the model's are not there, and nothing goes out for them", async () => {
+  const model = await upstream((_, reply) => reply.end("{}"));
+  const socketPath = await relay({ baseUrl: model.url });
+  for (const path of ["/", "/v1", "/v2/chat", "/v1x/chat", "/metrics"])
+    expect((await send(socketPath, { path, body: "{}" })).status, path).toBe(404);
+  expect(model.seen).toEqual([]);
+});
+
+test("a request that no client would send is refused, and the host lives on", async () => {
+  const model = await upstream((_, reply) => reply.end("{}"));
+  const socketPath = await relay({ baseUrl: model.url });
+  for (const path of ["/v1/\tfoo", "/v1/\ffoo", "/v1/\u00e9", "/v1/a\u0001"]) {
+    const answer = await byHand(socketPath, `GET ${path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n`);
+    expect(answer, JSON.stringify(path)).toMatch(/^HTTP\/1.1 (200|4\d\d) /);
+  }
+  for (const garbage of [
+    "not http\r\n\r\n",
+    "GET http://elsewhere.example/v1/x HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n",
+  ])
+    expect(await byHand(socketPath, garbage), garbage).toMatch(/^HTTP\/1.1 4\d\d /);
+  expect((await send(socketPath, { body: "{}" })).status).toBe(200);
+});
+
+test("a key that can't stand in a header is refused at the start, not in the middle of a turn", async () => {
+  const path = join(temporaryDirectory(), "model.sock");
+  const server = await listenOn(path, 0o600);
+  onTestFinished(() => closeServer(server));
+  for (const route of [
+    { baseUrl: "http://127.0.0.1:1/v1", key: "sk-with-a-line\nend" },
+    { baseUrl: "ftp://127.0.0.1/v1", key: null },
+    { baseUrl: "no address", key: null },
+  ]) {
+    expect(() => forwardTo(server, route)).toThrow(expect.objectContaining({ code: "REQUEST_INVALID" }));
+  }
+  const refused = () => forwardTo(server, { baseUrl: "http://127.0.0.1:1/v1", key: "sk-secret\n" });
+  expect(refused).toThrow(expect.objectContaining({ message: expect.not.stringContaining("sk-secret") }));
+});
+
+test("an address by number, IPv6 included, is reached", async () => {
+  const seen: string[] = [];
+  const server = createServer((call, reply) => {
+    seen.push(`${call.headers.host} ${call.url}`);
+    reply.end("ok");
+  });
+  server.listen(0, "::1");
+  await once(server, "listening");
+  onTestFinished(() => closeServer(server));
+  const { port } = server.address() as { port: number };
+  const { status } = await send(await relay({ baseUrl: `http://[::1]:${port}/` }), { body: "{}" });
+  expect(status).toBe(200);
+  expect(seen).toEqual([`[::1]:${port} /chat/completions`]);
+});
+
+test("a provider with a certificate that nobody vouches for is refused before the key goes out", async () => {
+  const seen: unknown[] = [];
+  const server = createTlsServer(selfSigned(), (call, reply) => {
+    seen.push(call.headers);
+    reply.end("{}");
+  });
+  server.on("tlsClientError", () => undefined);
+  const baseUrl = (await listening(server as unknown as Server)).replace("http:", "https:");
+  const { status, body } = await send(await relay({ baseUrl }), { body: "{}" });
+  expect(status).toBe(502);
+  expect(JSON.parse(body).error.message).toMatch(/DEPTH_ZERO_SELF_SIGNED_CERT/);
+  expect(seen).toEqual([]);
+});

@@ -1,0 +1,78 @@
+import { spawnSync } from "node:child_process";
+import { existsSync, statSync, writeFileSync } from "node:fs";
+import { request } from "node:http";
+import { connect } from "node:net";
+import { join } from "node:path";
+import { expect, onTestFinished, test } from "vitest";
+import { closeServer, listenOn } from "../../controller/unix-server.ts";
+import { temporaryDirectory } from "../support/temporary-directory.ts";
+import { within } from "../support/until.ts";
+
+async function listen(path: string, mode = 0o600) {
+  const server = await listenOn(path, mode);
+  onTestFinished(() => closeServer(server));
+  server.on("request", (_, response) => response.end("here"));
+  return server;
+}
+
+function get(socketPath: string): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const call = request({ socketPath, path: "/" }, (response) => {
+      response.setEncoding("utf8");
+      let text = "";
+      response.on("data", (chunk: string) => {
+        text += chunk;
+      });
+      response.on("end", () => resolve(text));
+    });
+    call.once("error", reject);
+    call.end();
+  });
+}
+
+test("it listens on the path, with the mode that was asked for", async () => {
+  const directory = temporaryDirectory();
+  await listen(join(directory, "a.sock"), 0o600);
+  await listen(join(directory, "b.sock"), 0o660);
+  expect(statSync(join(directory, "a.sock")).mode & 0o777).toBe(0o600);
+  expect(statSync(join(directory, "b.sock")).mode & 0o777).toBe(0o660);
+  expect(await get(join(directory, "a.sock"))).toBe("here");
+});
+
+test("a path on which somebody answers is refused, and that one goes on", async () => {
+  const path = join(temporaryDirectory(), "a.sock");
+  await listen(path);
+  await expect(listenOn(path, 0o600)).rejects.toMatchObject({ code: "STORE_OWNED" });
+  expect(await get(path)).toBe("here");
+});
+
+test("the socket of a killed process is taken over", async () => {
+  const path = join(temporaryDirectory(), "a.sock");
+  const program = `require("net").createServer().listen(${JSON.stringify(path)}, () => process.kill(process.pid, "SIGKILL"))`;
+  expect(spawnSync(process.execPath, ["-e", program]).signal).toBe("SIGKILL");
+  expect(existsSync(path)).toBe(true);
+  await listen(path);
+  expect(await get(path)).toBe("here");
+});
+
+test("a plain file at the path gives way, a missing folder is an error that names the path", async () => {
+  const directory = temporaryDirectory();
+  writeFileSync(join(directory, "a.sock"), "left over");
+  await listen(join(directory, "a.sock"));
+  const missing = join(directory, "none", "a.sock");
+  const refused = listenOn(missing, 0o600);
+  await expect(refused).rejects.toMatchObject({ code: "STORE_ERROR" });
+  await expect(refused).rejects.toThrow(missing);
+});
+
+test("closing ends connections that idle, and takes the socket away", async () => {
+  const path = join(temporaryDirectory(), "a.sock");
+  const server = await listenOn(path, 0o600);
+  const idle = connect(path);
+  const ended = new Promise<void>((resolve) => idle.once("close", () => resolve()));
+  await new Promise<void>((resolve) => idle.once("connect", () => resolve()));
+  idle.resume();
+  await within("the close", closeServer(server));
+  await within("the idle connection's end", ended);
+  expect(existsSync(path)).toBe(false);
+});
