@@ -80,6 +80,14 @@ export async function startBridge(options: BridgeOptions): Promise<Bridge> {
       members.abort(turn);
       return {};
     },
+    "permission.answer": async (params) => {
+      members.answerPermission(params);
+      return {};
+    },
+    "question.answer": async (params) => {
+      members.answerQuestion(params);
+      return {};
+    },
     "turn.recover": async (params) => ({ state: await members.recover(params) }),
     "member.retire": async ({ member }) => ({ wasResident: await members.retire(member) }),
   };

@@ -100,36 +100,21 @@ function noteNumber(state: JournalState, member: string, number: number): void {
   state.numbers.set(member, Math.max(state.numbers.get(member) ?? 0, number));
 }
 
+/** What an event says about its turn; most say nothing that must outlive them. */
 function noteEvent(state: JournalState, event: ControlEvent): void {
-  switch (event.type) {
-    case "turn.accepted":
-      noteNumber(state, event.member, event.number);
-      state.open.set(event.turn, {
-        turn: event.turn,
-        member: event.member,
-        number: event.number,
-        wasSubmitting: false,
-        wasDelivered: false,
-      });
-      return;
-    case "turn.submitting": {
-      const turn = state.open.get(event.turn);
-      if (turn !== undefined) turn.wasSubmitting = true;
-      return;
-    }
-    case "turn.delivered": {
-      const turn = state.open.get(event.turn);
-      if (turn !== undefined) turn.wasDelivered = true;
-      return;
-    }
-    case "turn.ended":
-      close(state, event.turn, "ended");
-      return;
-    case "turn.vetoed":
-      close(state, event.turn, "vetoed");
-      return;
-    default:
-      return;
+  if (event.type === "turn.accepted") {
+    const { turn, member, number } = event;
+    noteNumber(state, member, number);
+    state.open.set(turn, { turn, member, number, wasSubmitting: false, wasDelivered: false });
+  } else if (event.type === "turn.submitting" || event.type === "turn.delivered") {
+    const turn = state.open.get(event.turn);
+    if (turn === undefined) return;
+    if (event.type === "turn.submitting") turn.wasSubmitting = true;
+    else turn.wasDelivered = true;
+  } else if (event.type === "turn.ended") {
+    close(state, event.turn, "ended");
+  } else if (event.type === "turn.vetoed") {
+    close(state, event.turn, "vetoed");
   }
 }
 

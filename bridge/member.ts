@@ -87,6 +87,8 @@ export function createMember(options: MemberOptions): Member {
       },
       onSubscription: (subscription, state, detail) =>
         report({ type: "member.subscription", member: id, subscription, state, detail: clip(detail) }),
+      onUnrequested: (session, state, detail) =>
+        report({ type: "member.unrequested", member: id, session, state, detail: clip(detail) }),
       onExit(exit) {
         const detail = `code ${exit.code}, signal ${exit.signal}`;
         report({ type: "member.process", member: id, processGeneration, state: "exited", detail });

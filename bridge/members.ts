@@ -37,6 +37,8 @@ export interface MembersOptions {
 export interface Members {
   submit(submission: Submission): Promise<void>;
   abort(turn: string): void;
+  answerPermission(params: Params<"permission.answer">): void;
+  answerQuestion(params: Params<"question.answer">): void;
   /** What became of a turn. `never_received` is a promise: it is in the journal before it is answered. */
   recover(params: Params<"turn.recover">): Promise<Result<"turn.recover">["state"]>;
   status(): Result<"bridge.status">;
@@ -141,6 +143,12 @@ export function createMembers(options: MembersOptions): Members {
     });
   }
 
+  function active(turn: string): TurnRunner {
+    const runner = turns.get(turn);
+    if (runner === undefined) throw new HoldfastError("ABORT_NO_TURN");
+    return runner;
+  }
+
   function onEnded(member: Member, submission: Submission, settlement: Settlement): void {
     outbox.forget(submission.turn);
     turns.delete(submission.turn);
@@ -165,11 +173,11 @@ export function createMembers(options: MembersOptions): Members {
       }
       runner.start();
     },
-    abort(turn) {
-      const runner = turns.get(turn);
-      if (runner === undefined) throw new HoldfastError("ABORT_NO_TURN");
-      runner.abort();
-    },
+    abort: (turn) => active(turn).abort(),
+    answerPermission: ({ turn, session, request, reply }) =>
+      active(turn).answerPermission(session, request, reply),
+    answerQuestion: ({ turn, session, request, answers }) =>
+      active(turn).answerQuestion(session, request, answers),
     async recover({ turn, member, number }) {
       if (turns.has(turn)) return "active";
       const known = journal.state.closed.get(turn);

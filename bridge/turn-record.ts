@@ -24,8 +24,8 @@ export interface TurnRecord {
   nativeError: NativeError | null;
   nativeEnd: Extract<Observation, { kind: "native_end" }> | null;
   exit: ProcessExit | null;
-  /** A question was rejected: said with the settlement, since the CLI may end the turn over it without an error. */
-  rejectedQuestion: boolean;
+  /** A question was rejected at its limit: said with the settlement, since the CLI may end the turn over it in silence. */
+  unansweredQuestion: boolean;
   mark(stage: Stage): void;
   note(evidence: Evidence): void;
   conclude(machine: TurnMachine, resident: Resident | null, keepsProcess: boolean): Settlement;
@@ -44,7 +44,7 @@ export function createTurnRecord(clock: Clock): TurnRecord {
     nativeError: null,
     nativeEnd: null,
     exit: null,
-    rejectedQuestion: false,
+    unansweredQuestion: false,
     mark(stage) {
       if (!marks.has(stage)) marks.set(stage, clock.monotonicMs());
     },
@@ -100,11 +100,12 @@ function errorOf(machine: TurnMachine, record: TurnRecord): HoldfastError | null
         return new HoldfastError("NATIVE_FAILED", nativeText || "the CLI ended the turn without an answer");
       }
       if (machine.identity === "verify_unavailable") return new HoldfastError("IDENTITY_UNVERIFIED");
-      return record.rejectedQuestion ? new HoldfastError("QUESTION_UNSUPPORTED") : null;
+      return record.unansweredQuestion ? new HoldfastError("QUESTION_UNANSWERED") : null;
     case "refused":
     case "gate_failed":
     case "submit_rejected":
     case "permission_unresolved":
+    case "provider_late":
       return record.error ?? new HoldfastError("INTERNAL");
     case "submit_unclear":
       return new HoldfastError("DELIVERY_UNKNOWN");

@@ -9,6 +9,8 @@ import { asHoldfastError, clip, HoldfastError } from "../protocol/errors.ts";
 import type { ControlEvent } from "../protocol/events.ts";
 import type { Evidence } from "../protocol/evidence.ts";
 import type { Params } from "../protocol/methods.ts";
+import type { PermissionReply } from "../protocol/permission.ts";
+import type { QuestionAnswers } from "../protocol/question.ts";
 import type { ContextStatus, Settlement } from "../protocol/settlement.ts";
 import {
   NEW_TURN,
@@ -50,6 +52,10 @@ export interface TurnRunner {
   start(): void;
   abort(): void;
   observe(observation: Observation): void;
+  /** The user's decision on a permission. Throws REQUEST_UNKNOWN, REQUEST_CLOSED. */
+  answerPermission(session: string, request: string, reply: PermissionReply): void;
+  /** The user's answers, or null to reject. Throws REQUEST_UNKNOWN, REQUEST_CLOSED, REQUEST_INVALID. */
+  answerQuestion(session: string, request: string, answers: QuestionAnswers | null): void;
   processExited(exit: ProcessExit): void;
   textOf(part: string): string;
   /** Resolves when the turn has ended and its settlement is journaled, or can't be. */
@@ -300,9 +306,10 @@ export function createTurnRunner(submission: Submission, ports: RunnerPorts): Tu
       case "stream_lost":
         record.note(observation.evidence);
         return dispatch("stream_lost");
-      case "question_rejected":
-        record.rejectedQuestion = true;
-        return record.note(observation.evidence);
+      case "provider_late":
+        record.note(observation.evidence);
+        record.error ??= new HoldfastError("PROVIDER_WAIT_LIMIT", observation.reason);
+        return dispatch("provider_late");
       case "permission_unresolved":
         record.note(observation.evidence);
         record.error ??= new HoldfastError(observation.code, observation.detail);
@@ -316,8 +323,19 @@ export function createTurnRunner(submission: Submission, ports: RunnerPorts): Tu
         const { kind: _, ...waiting } = observation;
         return journal({ type: "turn.waiting", ...ids, ...waiting, reason: clip(waiting.reason) });
       }
-      case "permission_asked":
-        return journal({ type: "turn.permission_asked", ...ids, request: observation.request });
+      case "permission_asked": {
+        const { kind: _, ...asked } = observation;
+        return journal({ type: "turn.permission_asked", ...ids, ...asked });
+      }
+      case "question_asked": {
+        const { kind: _, ...asked } = observation;
+        return journal({ type: "turn.question_asked", ...ids, ...asked });
+      }
+      case "question_closed": {
+        const { kind: _, ...closed } = observation;
+        if (closed.by === "deadline") record.unansweredQuestion = true;
+        return journal({ type: "turn.question_closed", ...ids, ...closed });
+      }
       case "permission_closed": {
         const { kind: _, ...closed } = observation;
         return journal({ type: "turn.permission_closed", ...ids, ...closed, detail: clip(closed.detail) });
@@ -327,6 +345,12 @@ export function createTurnRunner(submission: Submission, ports: RunnerPorts): Tu
         throw new TypeError(`observation ${String(never)} is not handled`);
       }
     }
+  }
+
+  /** Whoever can have asked something: before there is one, nothing was asked. */
+  function asked(): Resident {
+    if (resident === null) throw new HoldfastError("REQUEST_UNKNOWN");
+    return resident;
   }
 
   function journal(event: ControlEvent): void {
@@ -347,6 +371,8 @@ export function createTurnRunner(submission: Submission, ports: RunnerPorts): Tu
       dispatch("abort_requested");
     },
     observe,
+    answerPermission: (session, request, reply) => asked().answerPermission(session, request, reply),
+    answerQuestion: (session, request, answers) => asked().answerQuestion(session, request, answers),
     processExited(exit) {
       note("process_exit", "process", `code ${exit.code}, signal ${exit.signal}`);
       // Before the turn has its process this is an earlier one's end, and none of the turn's business.

@@ -34,11 +34,13 @@ export function admitTurn(
 
 /** How the member's CLI is launched for this turn; the digest says whether a resident process still fits. */
 export function launchOf(member: MemberRow, pinned: PinnedBuild): Launch {
-  const { model, permissions } = member.options;
+  const { model, permissions, background } = member.options;
   const cliVersion = pinned.clis.find(({ cli }) => cli === member.cli)?.version;
   if (cliVersion === undefined) throw new HoldfastError("CLI_UNKNOWN", `${member.cli} is not in this build`);
-  const digest = sha256(JSON.stringify([pinned.imageId, member.cli, cliVersion, model, permissions]));
-  return { cli: member.cli, model, permissions, digest };
+  const digest = sha256(
+    JSON.stringify([pinned.imageId, member.cli, cliVersion, model, permissions, background]),
+  );
+  return { cli: member.cli, model, permissions, background, digest };
 }
 
 function sha256(text: string): string {

@@ -2,21 +2,30 @@
  * A host: one store, its sandboxes and members, and the turns that run now. The library's entrance.
  */
 import { randomUUID } from "node:crypto";
+import * as z from "zod/mini";
 import type { Clock } from "../protocol/clock.ts";
-import { asHoldfastError, HoldfastError } from "../protocol/errors.ts";
+import { asHoldfastError, type ErrorCode, HoldfastError } from "../protocol/errors.ts";
 import { OurId } from "../protocol/ids.ts";
-import type { CliName } from "../protocol/locator.ts";
+import { CliName } from "../protocol/locator.ts";
+import { METHODS } from "../protocol/methods.ts";
+import { ALLOW_ALL } from "../protocol/permission-policy.ts";
 import { isOpen } from "../protocol/record-state.ts";
 import type { Settlement } from "../protocol/settlement.ts";
 import { admitTurn, launchOf } from "./admission.ts";
 import { realClock } from "./clock.ts";
 import { hostSettlement } from "./host-settlement.ts";
 import { reconcile } from "./reconcile.ts";
-import type { ModelRoute } from "./relay/forwarder.ts";
+import { checkedBase, type ModelRoute } from "./relay/forwarder.ts";
 import { createLiveSandbox, type LiveSandbox } from "./sandbox-handle.ts";
 import { sandboxPaths } from "./sandboxes/directory.ts";
 import type { SandboxDriver } from "./sandboxes/sandbox.ts";
-import type { MemberOptions, MemberRow, SandboxKind, SandboxRow, TurnRow } from "./store/records.ts";
+import {
+  MemberOptions,
+  type MemberRow,
+  type SandboxKind,
+  type SandboxRow,
+  type TurnRow,
+} from "./store/records.ts";
 import { openStore } from "./store/sqlite-store.ts";
 import type { Store } from "./store/store.ts";
 import { createLiveTurn, type TurnHandle } from "./turn-handle.ts";
@@ -49,7 +58,11 @@ export interface Host {
   stopSandbox(id: string, options?: { abort?: boolean }): Promise<void>;
   /** Removes it with everything in it. May be repeated. */
   removeSandbox(id: string): Promise<void>;
-  createMember(options: { sandbox: string; cli: CliName; id?: string } & MemberOptions): MemberRow;
+  /** Default: everything is allowed, once each, and nothing works on behind a turn that has ended. */
+  createMember(
+    options: { sandbox: string; cli: CliName; id?: string } & Pick<MemberOptions, "model"> &
+      Partial<MemberOptions>,
+  ): MemberRow;
   member(id: string): MemberRow;
   membersOf(sandbox: string): MemberRow[];
   /** Submits a message. Returns once the turn is durable here; everything else is the handle's to tell. */
@@ -62,8 +75,19 @@ export interface Host {
   close(): Promise<void>;
 }
 
+/** What a bridge answers when it did not take the turn; after every other failure nobody knows. */
+const NOT_TAKEN: ReadonlySet<ErrorCode> = new Set([
+  ...METHODS["turn.submit"].errors,
+  "FENCED",
+  "FRAME_TOO_LARGE",
+  "METHOD_UNKNOWN",
+  "OVERLOADED",
+  "REQUEST_INVALID",
+]);
+
 /** Opens the host: takes the store, and takes up the turns that an earlier controller left. Throws STORE_OWNED. */
 export async function openHost(options: HostOptions): Promise<Host> {
+  checkedBase(options.model);
   const clock = options.clock ?? realClock;
   const onWarning = options.onWarning ?? (() => undefined);
   const drivers = new Map(options.drivers.map((driver) => [driver.kind, driver]));
@@ -105,6 +129,12 @@ export async function openHost(options: HostOptions): Promise<Host> {
     return found;
   }
 
+  function turnRow(id: string): TurnRow {
+    const found = store.turn(id);
+    if (found === null) throw new HoldfastError("TURN_UNKNOWN", `no turn ${id}`);
+    return found;
+  }
+
   /** @param sent settles when the turn was handed to the bridge, or will not be */
   function follow(turn: TurnRow, sandbox: LiveSandbox, sent: Promise<void>) {
     const made = createLiveTurn({
@@ -133,12 +163,16 @@ export async function openHost(options: HostOptions): Promise<Host> {
   ): Promise<void> {
     const { turn, member } = row;
     const sandbox = sandboxOf(member.sandbox);
+    let wasSent = false;
     try {
-      const { link, container } = await sandbox.ready();
       const pinned = await driverOf(store.sandbox(member.sandbox)?.kind ?? "docker").pinned();
       for (const { cli, version } of pinned.clis) versions.set(cli, version);
       const launch = launchOf(member, pinned);
+      const { link, container } = await sandbox.ready();
+      // Nothing is awaited between here and the request: the bridge is the one that was attested, the turn is open.
+      if (!isOpen(turnRow(turn.id).state)) return;
       sent();
+      wasSent = true;
       await link.request("turn.submit", {
         turn: turn.id,
         member: member.id,
@@ -153,9 +187,9 @@ export async function openHost(options: HostOptions): Promise<Host> {
       });
     } catch (error) {
       const fault = asHoldfastError(error);
-      // Nobody knows whether the bridge took it: it is asked as soon as it is back.
-      if (fault.code === "LINK_CLOSED" || fault.code === "LINK_TIMEOUT") return;
-      endUnsent(row, fault);
+      if (!wasSent || NOT_TAKEN.has(fault.code)) return endUnsent(row, fault);
+      // Nobody knows whether the bridge took it: it is asked, now or as soon as it is back.
+      if (fault.code !== "LINK_CLOSED") sandbox.recover();
     } finally {
       sent();
     }
@@ -182,24 +216,7 @@ export async function openHost(options: HostOptions): Promise<Host> {
     if (open.length === 0 || !drivers.has(row.kind)) return;
     const sandbox = sandboxOf(row.id);
     for (const turn of open) follow(turn, sandbox, Promise.resolve());
-    await sandbox.attach();
-    // Finds the sandbox as it is now; a running one dials in, a stopped one is started, a missing one ends its turns.
-    sandbox.ready().catch((error: unknown) => {
-      const fault = asHoldfastError(error);
-      onWarning(`sandbox ${row.id}`, fault.message);
-      for (const turn of store.openTurnsOf(row.id)) {
-        const settlement = hostSettlement({
-          outcome: "unknown",
-          code: "DELIVERY_UNKNOWN",
-          reason: fault.message,
-          what: "sandbox_unusable",
-          at: clock.nowAt(),
-        });
-        if (!store.end(turn.id, settlement)) continue;
-        sandbox.turns.get(turn.id)?.settle(settlement);
-        sandbox.turns.delete(turn.id);
-      }
-    });
+    await sandbox.takeUp();
   }
 
   /** Mends what a crash left between a record and its effect. An engine that does not answer is no reason not to open. */
@@ -249,13 +266,18 @@ export async function openHost(options: HostOptions): Promise<Host> {
     },
     stopSandbox: (id, { abort = false } = {}) => sandboxOf(id).stop({ abort }),
     removeSandbox: (id) => sandboxOf(id).remove(),
-    createMember({ sandbox, cli, id, model, permissions }) {
+    createMember({ sandbox, cli, id, model, permissions = ALLOW_ALL, background = false }) {
       const row = store.sandbox(sandbox);
       if (row === null || row.wanted === "removed")
         throw new HoldfastError("SANDBOX_UNKNOWN", `no sandbox ${sandbox}`);
       const memberId = id ?? `m-${randomUUID().slice(0, 8)}`;
       checkId(memberId, "member");
-      store.createMember({ id: memberId, sandbox, cli, options: { model, permissions } });
+      const parsed = NewMember.safeParse({ cli, options: { model, permissions, background } });
+      if (!parsed.success) {
+        const where = parsed.error.issues[0]?.path.join(".") ?? "";
+        throw new HoldfastError("REQUEST_INVALID", `a member can't be made like this (${where})`);
+      }
+      store.createMember({ id: memberId, sandbox, ...parsed.data });
       return memberRow(memberId);
     },
     member: memberRow,
@@ -281,17 +303,16 @@ export async function openHost(options: HostOptions): Promise<Host> {
       }
       return null;
     },
-    turn(id) {
-      const found = store.turn(id);
-      if (found === null) throw new HoldfastError("TURN_UNKNOWN", `no turn ${id}`);
-      return found;
-    },
+    turn: turnRow,
     async close() {
-      for (const sandbox of live.values()) await sandbox.close();
+      // All at once: each may wait for its engine.
+      await Promise.all([...live.values()].map((sandbox) => sandbox.close()));
       store.close();
     },
   };
 }
+
+const NewMember = z.object({ cli: CliName, options: MemberOptions });
 
 function checkId(id: string, what: string): void {
   if (!OurId.safeParse(id).success)

@@ -28,8 +28,14 @@ export const DriverLimits = z.object({
   stopMs: LimitMs,
   /** A whole turn, when its submission names no other. */
   turnMs: LimitMs,
-  /** The replies to one permission request, tries and confirmation together. */
+  /** The replies to one request of the CLI (permission, question), tries and confirmation together. */
   permissionMs: LimitMs,
+  /** How long a native question waits for the user. Beyond: it is rejected natively, and the record says so. */
+  questionMs: LimitMs,
+  /** From the first wait for the provider to the next sign of progress. Heartbeats do not extend it. */
+  providerWaitMs: LimitMs,
+  /** A canary goes out on a live subscription this often, to find one that delivers bytes and no events. */
+  canaryEveryMs: LimitMs,
 });
 export type DriverLimits = z.infer<typeof DriverLimits>;
 
@@ -44,6 +50,9 @@ export const DEFAULT_LIMITS: DriverLimits = {
   stopMs: 5000,
   turnMs: 60 * 60_000,
   permissionMs: 10_000,
+  questionMs: 10 * 60_000,
+  providerWaitMs: 5 * 60_000,
+  canaryEveryMs: 30_000,
 };
 
 export const BridgeConfig = z.object({

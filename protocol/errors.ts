@@ -35,6 +35,10 @@ export const ERROR_CATALOGUE = {
     summary: "No driver exists for this CLI.",
     next: "Use one of the CLIs that `holdfast doctor` lists.",
   },
+  CLOCK_BEHIND: {
+    summary: "The newest message of the native history lies in the future; the CLI would shorten it.",
+    next: "Set the clock right and submit again; nothing was sent.",
+  },
   CONTEXT_LOST: {
     summary: "The native conversation can't be established; nothing was sent.",
     next: "Read the reason; start a new member for a new conversation.",
@@ -107,16 +111,28 @@ export const ERROR_CATALOGUE = {
     summary: "A permission request could not be answered; the turn was aborted.",
     next: "Read the endpoint and status in the detail.",
   },
-  PERMISSION_UNSUPPORTED: {
-    summary: "A permission of this kind is refused by this version.",
-    next: "See docs/protocol.md.",
-  },
   PROCESS_LEFT: { summary: "Processes of the slot could not be ended.", next: "Stop the sandbox." },
-  QUESTION_UNSUPPORTED: {
-    summary: "Native questions are refused by this version.",
-    next: "Ask the agent to go on without them.",
+  PROVIDER_WAIT_LIMIT: {
+    summary: "The CLI waited too long for its provider; the turn was aborted.",
+    next: "Read the provider's message in the detail; submit again later.",
+  },
+  QUESTION_UNANSWERED: {
+    summary: "A native question was rejected, since nobody answered it in time.",
+    next: "Answer questions within their limit, or raise it.",
+  },
+  QUESTION_UNRESOLVED: {
+    summary: "A native question could not be answered or rejected; the turn was aborted.",
+    next: "Read the endpoint and status in the detail.",
+  },
+  REQUEST_CLOSED: {
+    summary: "This request has its answer, or its turn has ended.",
+    next: "Nothing: the answer was not delivered.",
   },
   REQUEST_INVALID: { summary: "The request does not fit its schema.", next: "Correct the named field." },
+  REQUEST_UNKNOWN: {
+    summary: "No such request was asked in this turn.",
+    next: "List the member's open requests.",
+  },
   RESUME_FAILED: {
     summary: "The native conversation could not be resumed for a passing reason; it is not lost.",
     next: "Submit again.",

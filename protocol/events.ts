@@ -9,6 +9,8 @@ import { Evidence } from "./evidence.ts";
 import { Count, Instant, NativeId, OurId } from "./ids.ts";
 import { LIMITS } from "./limits.ts";
 import { PermissionReply, PermissionRequest } from "./permission.ts";
+import { PermissionAction } from "./permission-policy.ts";
+import { Ancestry, DecidedBy, QuestionRequest, RequestClosing } from "./question.ts";
 import { ContextStatus, Settlement } from "./settlement.ts";
 
 const Reason = z.string().check(z.maxLength(LIMITS.reasonChars));
@@ -47,15 +49,40 @@ export const ControlEvent = z.discriminatedUnion("type", [
     status: z.enum(["running", "completed", "failed"]),
     title: Reason,
   }),
-  z.object({ type: z.literal("turn.permission_asked"), ...ofTurn, request: PermissionRequest }),
+  /** `action` is what the member's policy says; with `ask` the user has until `deadlineAt`. */
+  z.object({
+    type: z.literal("turn.permission_asked"),
+    ...ofTurn,
+    request: PermissionRequest,
+    ancestry: Ancestry,
+    action: PermissionAction,
+    deadlineAt: z.nullable(Instant),
+  }),
   /** `confirmed`: the CLI itself showed that the reply took effect. */
   z.object({
     type: z.literal("turn.permission_closed"),
     ...ofTurn,
     request: NativeId,
     session: NativeId,
-    result: z.enum(["confirmed", "unresolved", "closed_by_end"]),
+    result: RequestClosing,
     reply: z.nullable(PermissionReply),
+    by: DecidedBy,
+    detail: Reason,
+  }),
+  z.object({
+    type: z.literal("turn.question_asked"),
+    ...ofTurn,
+    question: QuestionRequest,
+    deadlineAt: Instant,
+  }),
+  z.object({
+    type: z.literal("turn.question_closed"),
+    ...ofTurn,
+    request: NativeId,
+    session: NativeId,
+    result: RequestClosing,
+    reply: z.nullable(z.enum(["answered", "rejected"])),
+    by: DecidedBy,
     detail: Reason,
   }),
   /** The one report of a turn. */
@@ -74,6 +101,14 @@ export const ControlEvent = z.discriminatedUnion("type", [
     member: OurId,
     subscription: Count,
     state: z.enum(["live", "lost", "closed"]),
+    detail: Reason,
+  }),
+  /** The CLI does something by itself, with no turn of ours: it is never part of a turn that has ended. */
+  z.object({
+    type: z.literal("member.unrequested"),
+    member: OurId,
+    session: NativeId,
+    state: z.enum(["started", "ended"]),
     detail: Reason,
   }),
 ]);

@@ -14,7 +14,14 @@ export { Launch, ModelChoice } from "./launch.ts";
 export { LIMITS } from "./limits.ts";
 export { CliName, ContainerIdentity, Locator, TailReference } from "./locator.ts";
 export { METHODS, type MethodName, type Params, type Result } from "./methods.ts";
-export { PermissionPolicy, PermissionReply, PermissionRequest } from "./permission.ts";
+export { PermissionReply, PermissionRequest } from "./permission.ts";
+export {
+  ALLOW_ALL,
+  decidePermission,
+  MemberPolicy,
+  PermissionAction,
+  PermissionRule,
+} from "./permission-policy.ts";
 export { HELPER_FEATURES, HELPER_PIN, readPin } from "./pin.ts";
 export { checkMove, RECORD_MOVES, RECORD_STATES, type RecordState } from "./record-state.ts";
 export { ContextStatus, concludeTurn, Outcome, Settlement, Timings } from "./settlement.ts";

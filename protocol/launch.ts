@@ -2,7 +2,7 @@
 import * as z from "zod/mini";
 import { Digest } from "./ids.ts";
 import { CliName } from "./locator.ts";
-import { PermissionPolicy } from "./permission.ts";
+import { MemberPolicy } from "./permission-policy.ts";
 
 export const ModelProtocol = z.enum(["chat-completions"]);
 
@@ -18,11 +18,9 @@ export type ModelChoice = z.infer<typeof ModelChoice>;
 export const Launch = z.object({
   cli: CliName,
   model: ModelChoice,
-  permissions: z.object({
-    policy: PermissionPolicy,
-    /** Tools that must ask before each use, in the CLI's own words; others follow the CLI's defaults. */
-    askedTools: z.array(z.string().check(z.regex(/^[a-z_]+$/), z.maxLength(64))).check(z.maxLength(64)),
-  }),
+  permissions: MemberPolicy,
+  /** Tools and subagents may work on when their turn has ended; what they do then is unrequested activity. */
+  background: z.boolean(),
   /** SHA-256 over image id, CLI version, model, configuration and policy, made by the host. */
   digest: Digest,
 });

@@ -5,10 +5,12 @@
 import * as z from "zod/mini";
 import { HelperReport } from "./attestation.ts";
 import type { ErrorCode } from "./errors.ts";
-import { Count, Digest, OurId } from "./ids.ts";
+import { Count, Digest, NativeId, OurId } from "./ids.ts";
 import { Launch } from "./launch.ts";
 import { LIMITS } from "./limits.ts";
 import { CliName, ContainerIdentity, Locator } from "./locator.ts";
+import { PermissionReply } from "./permission.ts";
+import { QuestionAnswers } from "./question.ts";
 
 const Nothing = z.object({});
 
@@ -63,6 +65,7 @@ export const METHODS = {
       "MEMBER_BUSY",
       "MESSAGE_EMPTY",
       "MESSAGE_TOO_LARGE",
+      "OVERLOADED",
       "STOPPED",
       "STORE_ERROR",
       "TURN_NUMBER_USED",
@@ -83,6 +86,23 @@ export const METHODS = {
     params: z.object({ turn: OurId, member: OurId, number: Count }),
     result: z.object({ state: z.enum(["never_received", "active", "ended", "forgotten"]) }),
     errors: ["STORE_ERROR"],
+  },
+  /** The user's decision on a permission that the policy leaves to the user. */
+  "permission.answer": {
+    params: z.object({ turn: OurId, session: NativeId, request: NativeId, reply: PermissionReply }),
+    result: Nothing,
+    errors: ["ABORT_NO_TURN", "REQUEST_CLOSED", "REQUEST_UNKNOWN"],
+  },
+  /** Answers a native question, or rejects it with null. One answer each. */
+  "question.answer": {
+    params: z.object({
+      turn: OurId,
+      session: NativeId,
+      request: NativeId,
+      answers: z.nullable(QuestionAnswers),
+    }),
+    result: Nothing,
+    errors: ["ABORT_NO_TURN", "REQUEST_CLOSED", "REQUEST_INVALID", "REQUEST_UNKNOWN"],
   },
   /** Retires the member's resident process gracefully. Refused while a turn is active. */
   "member.retire": {

@@ -3,13 +3,6 @@ import * as z from "zod/mini";
 import { NativeId } from "./ids.ts";
 import { LIMITS } from "./limits.ts";
 
-/**
- * What a member may do without being asked. `allow`: each request is allowed once, never for good. `deny`: each is
- * rejected. Nothing wider is ever granted: a native "always" is server-wide and outlives the turn.
- */
-export const PermissionPolicy = z.enum(["allow", "deny"]);
-export type PermissionPolicy = z.infer<typeof PermissionPolicy>;
-
 export const PermissionRequest = z.object({
   request: NativeId,
   session: NativeId,

@@ -33,6 +33,17 @@ export type QuestionRequest = z.infer<typeof QuestionRequest>;
 export const QuestionAnswers = z.array(z.array(Line).check(z.maxLength(64))).check(z.maxLength(16));
 export type QuestionAnswers = z.infer<typeof QuestionAnswers>;
 
+/**
+ * How a request of the CLI was closed. `confirmed`: the CLI itself showed that the reply took effect. `withdrawn`: the
+ * CLI no longer knows it, and nothing waits for it. `closed_by_end`: its turn ended first, and it got no answer.
+ */
+export const RequestClosing = z.enum(["confirmed", "unresolved", "withdrawn", "closed_by_end"]);
+export type RequestClosing = z.infer<typeof RequestClosing>;
+
+/** Who decided a request; null when nobody did before it was closed. */
+export const DecidedBy = z.nullable(z.enum(["policy", "user", "deadline"]));
+export type DecidedBy = z.infer<typeof DecidedBy>;
+
 /** Why the answers do not fit the question, or null when they do. */
 export function answersProblem(question: QuestionRequest, answers: QuestionAnswers): string | null {
   if (answers.length !== question.items.length)

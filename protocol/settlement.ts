@@ -109,6 +109,7 @@ export function concludeTurn(
     case "first_event_late":
     case "end_overdue":
     case "permission_unresolved":
+    case "provider_late":
       return { outcome: "failed", settled };
     case "time_limit":
       return { outcome: turn.wasSubmitted ? "failed" : "not_sent", settled };

@@ -47,6 +47,7 @@ export const TURN_EVENTS = [
   "abort_requested",
   "time_limit",
   "permission_unresolved",
+  "provider_late", // it waited for its provider longer than its limit
   "native_quiet", // after an abort: the CLI says that nothing runs, but the end itself was not seen
   "abort_late", // the abort had no effect in time
   "kill_done", // the process and its descendants are gone, checked
@@ -73,7 +74,8 @@ export type TurnCause =
   | "process_exited"
   | "abort_requested"
   | "time_limit"
-  | "permission_unresolved";
+  | "permission_unresolved"
+  | "provider_late";
 
 /** What the shell must do now. */
 export type TurnEffect =
@@ -114,6 +116,7 @@ const LATE_WORLD: Row = {
   abort_requested: "late",
   time_limit: "late",
   permission_unresolved: "late",
+  provider_late: "late",
   submit_accepted: "late",
   submit_rejected: "late",
   submit_unclear: "late",
@@ -169,6 +172,7 @@ export const TURN_TABLE: Readonly<Record<TurnState, Row>> = {
     abort_requested: abort("abort_requested"),
     time_limit: abort("time_limit"),
     permission_unresolved: abort("permission_unresolved"),
+    provider_late: abort("provider_late"),
     process_exited: { to: "proving", effects: ["prove_delivery"], cause: "process_exited" },
   },
   delivered: {
@@ -180,6 +184,7 @@ export const TURN_TABLE: Readonly<Record<TurnState, Row>> = {
     abort_requested: abort("abort_requested"),
     time_limit: abort("time_limit"),
     permission_unresolved: abort("permission_unresolved"),
+    provider_late: abort("provider_late"),
     process_exited: { to: "proving", effects: ["prove_delivery"], cause: "process_exited" },
     submit_accepted: "late",
     submit_rejected: "late",
@@ -192,6 +197,7 @@ export const TURN_TABLE: Readonly<Record<TurnState, Row>> = {
     abort_requested: abort("abort_requested"),
     time_limit: abort("time_limit"),
     permission_unresolved: abort("permission_unresolved"),
+    provider_late: abort("provider_late"),
     process_exited: end("process_exited"),
     own_event: "late",
     first_event_late: "late",

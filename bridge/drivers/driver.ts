@@ -14,6 +14,14 @@ import type { Evidence } from "../../protocol/evidence.ts";
 import type { Launch } from "../../protocol/launch.ts";
 import type { CliName, Locator, TailReference } from "../../protocol/locator.ts";
 import type { PermissionReply, PermissionRequest } from "../../protocol/permission.ts";
+import type { PermissionAction } from "../../protocol/permission-policy.ts";
+import type {
+  Ancestry,
+  DecidedBy,
+  QuestionAnswers,
+  QuestionRequest,
+  RequestClosing,
+} from "../../protocol/question.ts";
 import type { NativeStatus } from "../../protocol/settlement.ts";
 import type { Usage } from "../../protocol/usage.ts";
 import type { ProcessEntry } from "../census.ts";
@@ -56,13 +64,30 @@ export type Observation =
       title: string;
     }
   | { kind: "waiting"; reason: string; attempt: number; nextAt: number | null }
-  | { kind: "permission_asked"; request: PermissionRequest }
+  | {
+      kind: "permission_asked";
+      request: PermissionRequest;
+      ancestry: Ancestry;
+      action: PermissionAction;
+      deadlineAt: number | null;
+    }
   | {
       kind: "permission_closed";
       request: string;
       session: string;
-      result: "confirmed" | "unresolved" | "closed_by_end";
+      result: RequestClosing;
       reply: PermissionReply | null;
+      by: DecidedBy;
+      detail: string;
+    }
+  | { kind: "question_asked"; question: QuestionRequest; deadlineAt: number }
+  | {
+      kind: "question_closed";
+      request: string;
+      session: string;
+      result: RequestClosing;
+      reply: "answered" | "rejected" | null;
+      by: DecidedBy;
       detail: string;
     }
   /** The checked settlement rule holds. */
@@ -77,14 +102,17 @@ export type Observation =
   /** An error or a provisional end was reported, and no final one in time. */
   | { kind: "end_overdue"; error: NativeError | null; evidence: Evidence }
   | { kind: "stream_lost"; reason: string; evidence: Evidence }
-  /** A question is being rejected, since nobody can answer it: the turn goes on, or ends by itself. */
-  | { kind: "question_rejected"; evidence: Evidence }
+  /** The wait for the provider took longer than its limit. */
+  | { kind: "provider_late"; reason: string; evidence: Evidence }
+  /** A request of the CLI could not be answered. */
   | { kind: "permission_unresolved"; code: ErrorCode; detail: string; evidence: Evidence };
 
 /** What a resident process tells the member, with or without an active turn. */
 export interface ResidentListener {
   onObservation(observation: Observation): void;
   onSubscription(subscription: number, state: "live" | "lost" | "closed", detail: string): void;
+  /** The CLI does something by itself, outside any turn of ours. */
+  onUnrequested(session: string, state: "started" | "ended", detail: string): void;
   onExit(exit: ProcessExit): void;
 }
 
@@ -129,6 +157,10 @@ export interface Resident {
   holdsMessage(nativeMessage: string): Promise<"absent" | "present" | "unclear">;
   /** The native id as the CLI itself gives it now, compared with the one that the turn ran under. */
   verify(): Promise<IdentityResult>;
+  /** The user's decision. Throws REQUEST_UNKNOWN, REQUEST_CLOSED. */
+  answerPermission(session: string, request: string, reply: PermissionReply): void;
+  /** The user's answers, or null to reject. Throws REQUEST_UNKNOWN, REQUEST_CLOSED, REQUEST_INVALID. */
+  answerQuestion(session: string, request: string, answers: QuestionAnswers | null): void;
   /** Lets go of the active turn: later native events are nobody's. */
   endTurn(): void;
   /** Ends the process; returns what of the slot could not be ended. */

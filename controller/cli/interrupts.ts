@@ -28,7 +28,8 @@ export async function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promi
   if (signal.aborted) onAbort();
   signal.addEventListener("abort", onAbort);
   try {
-    return await Promise.race([work, aborted.promise]);
+    // The signal first: where both are there already, it wins.
+    return await Promise.race([aborted.promise, work]);
   } finally {
     signal.removeEventListener("abort", onAbort);
   }

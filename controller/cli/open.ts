@@ -1,5 +1,7 @@
 /** Opens the host that the command line works on. */
+
 import { HoldfastError } from "../../protocol/errors.ts";
+import { ALLOW_ALL } from "../../protocol/permission-policy.ts";
 import { type Host, openHost } from "../host.ts";
 import type { ModelRoute } from "../relay/forwarder.ts";
 import type { SandboxDriver } from "../sandboxes/sandbox.ts";
@@ -112,6 +114,7 @@ export async function chooseKind(
 export function memberOptions(model: string) {
   return {
     model: { name: model, protocol: "chat-completions" as const, contextTokens: 128_000, outputTokens: 8192 },
-    permissions: { policy: "allow" as const, askedTools: [] },
+    permissions: ALLOW_ALL,
+    background: false,
   };
 }

@@ -2,7 +2,7 @@
  * The recall tour: one sandbox, one member, five turns, and what each of them proves. Runs the steps; what is printed is
  * `demo.ts`'s.
  */
-import { HoldfastError } from "../../protocol/errors.ts";
+import { asHoldfastError, HoldfastError } from "../../protocol/errors.ts";
 import type { ContextStatus, Outcome, Settlement } from "../../protocol/settlement.ts";
 import type { Host } from "../host.ts";
 import type { SandboxKind } from "../store/records.ts";
@@ -35,6 +35,8 @@ const ASK = "What is the code word?";
 const SLOW = "Count slowly from one to twelve, please.";
 /** For the new controller to find the end of the turn that the killed one left. */
 const ADOPT_MS = 40_000;
+/** For a start that is under way when the tour is stopped. */
+const START_MS = 10_000;
 
 /** Removes everything that it made, also when it fails or the signal ends it (STOPPED). */
 export async function runTour(options: {
@@ -77,6 +79,7 @@ export async function runTour(options: {
   }
 
   async function say(step: string, message: string, expected: TourRow["expected"]): Promise<Settlement> {
+    await orStopped(Promise.resolve());
     announce(step, message);
     const startMs = performance.now();
     const settlement = await orStopped(show(opened.host.submit(member, message), output));
@@ -117,10 +120,18 @@ export async function runTour(options: {
     await cleanUp();
   }
 
+  async function startEnded(host: Host): Promise<void> {
+    await within(host.startSandbox(sandbox), START_MS).catch((error: unknown) => {
+      output.progress(`holdfast: the sandbox did not start: ${oneLine(asHoldfastError(error).message)}`);
+    });
+  }
+
   /** Never throws: the tour's own error is the one to be seen. */
   async function cleanUp(): Promise<void> {
     try {
       if (!isOpen) opened = await open();
+      // A start that is under way would make its container after the removal.
+      if (opened.host.store.openTurnsOf(sandbox).length > 0) await startEnded(opened.host);
       await opened.host.removeSandbox(sandbox);
       await opened.close();
     } catch (error) {

@@ -1,6 +1,7 @@
 /** How a turn is shown to somebody who waits for it: its text as it comes, notes, and one line at its end. */
 import type { ControlEvent } from "../../protocol/events.ts";
 import type { Evidence } from "../../protocol/evidence.ts";
+import type { Ancestry } from "../../protocol/question.ts";
 import type { Settlement } from "../../protocol/settlement.ts";
 import type { TurnHandle, TurnUpdate } from "../turn-handle.ts";
 import { type Output, oneLine, seconds } from "./output.ts";
@@ -73,9 +74,13 @@ function rawNoteOf(event: ControlEvent): string | null {
     case "turn.tool":
       return `${event.tool} ${event.status}${event.title === "" ? "" : `: ${event.title}`}`;
     case "turn.permission_asked":
-      return `permission asked: ${event.request.permission} ${event.request.patterns.join(", ")}`;
+      return `permission asked${byWhom(event.ancestry)}: ${event.request.permission} ${event.request.patterns.join(", ")}`;
     case "turn.permission_closed":
       return `permission ${event.reply ?? "-"}: ${event.result}`;
+    case "turn.question_asked":
+      return `question asked${byWhom(event.question.ancestry)}`;
+    case "turn.question_closed":
+      return `question ${event.reply ?? "-"}${event.by === "deadline" ? " at its limit" : ""}: ${event.result}`;
     case "turn.accepted":
     case "turn.gated":
     case "turn.submitting":
@@ -84,8 +89,15 @@ function rawNoteOf(event: ControlEvent): string | null {
     case "turn.vetoed":
     case "member.process":
     case "member.subscription":
+    case "member.unrequested":
       return null;
   }
+}
+
+/** Where a request comes from, when it is not the root's own: "by task 'explore' under ...". */
+function byWhom(ancestry: Ancestry): string {
+  const tasks = ancestry.slice(0, -1).map(({ session, title }) => `'${title === "" ? session : title}'`);
+  return tasks.length === 0 ? "" : ` by task ${tasks.join(" under ")}`;
 }
 
 /** Status, reason, outcome, evidence in one line. */

@@ -2,7 +2,7 @@
 import * as z from "zod/mini";
 import { ModelChoice } from "../../protocol/launch.ts";
 import { CliName, ContainerIdentity, Locator } from "../../protocol/locator.ts";
-import { PermissionPolicy } from "../../protocol/permission.ts";
+import { MemberPolicy } from "../../protocol/permission-policy.ts";
 import { RECORD_STATES } from "../../protocol/record-state.ts";
 import { Settlement } from "../../protocol/settlement.ts";
 import { parsedJson } from "../parsed-json.ts";
@@ -10,7 +10,9 @@ import { parsedJson } from "../parsed-json.ts";
 /** What a member was created with. */
 export const MemberOptions = z.object({
   model: ModelChoice,
-  permissions: z.object({ policy: PermissionPolicy, askedTools: z.array(z.string()) }),
+  permissions: MemberPolicy,
+  /** Background tools and subagents that outlive their turn are allowed. */
+  background: z.boolean(),
 });
 export type MemberOptions = z.infer<typeof MemberOptions>;
 

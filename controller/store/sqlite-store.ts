@@ -1,7 +1,7 @@
 /** The store's contract over SQLite. Rows and steps; what a settlement means is `settle.ts`'s. */
 import * as z from "zod/mini";
 import { HoldfastError } from "../../protocol/errors.ts";
-import { NumberedEvent } from "../../protocol/events.ts";
+import { type ControlEvent, NumberedEvent } from "../../protocol/events.ts";
 import { Locator } from "../../protocol/locator.ts";
 import { checkMove, isOpen, recordStateOf } from "../../protocol/record-state.ts";
 import type { Settlement } from "../../protocol/settlement.ts";
@@ -16,6 +16,8 @@ export interface StoreOptions extends DatabaseOptions {
   /** The pinned version of a CLI, for its locators. */
   cliVersion: (cli: string) => string;
 }
+
+type EventOf<T extends ControlEvent["type"]> = Extract<ControlEvent, { type: T }>;
 
 const TURNS_OF_SANDBOX = `SELECT turns.* FROM turns JOIN members ON members.id = turns.member WHERE members.sandbox = ?`;
 
@@ -135,39 +137,22 @@ export function openStore(options: StoreOptions): Store {
         JSON.stringify(event),
       );
     }
-    switch (event.type) {
-      case "turn.delivered":
-        db.run("UPDATE turns SET state = 'delivered' WHERE id = ? AND state = 'admitted'", event.turn);
-        return;
-      case "turn.context": {
-        if (event.nativeId === null) return;
-        if (!claimNativeId(row.id, event.nativeId, event.member)) applied.conflicts.push(event.turn);
-        const pending = member(event.member)?.pending_locator ?? null;
-        // LIVE and RESTORED come after the proof that a pending id was waiting for.
-        const isProof = event.status === "LIVE" || event.status === "RESTORED";
-        if (pending !== null && isProof && pending.nativeId === event.nativeId)
-          saveLocator(pending, event.member);
-        return;
-      }
-      case "turn.ended":
-        return applyEnded(row, event.turn, event.member, event.settlement, applied);
-      // Told to whoever follows the turn; they change no record.
-      case "turn.accepted":
-      case "turn.gated":
-      case "turn.submitting":
-      case "turn.waiting":
-      case "turn.tool":
-      case "turn.permission_asked":
-      case "turn.permission_closed":
-      case "turn.vetoed":
-      case "member.process":
-      case "member.subscription":
-        return;
-      default: {
-        const never: never = event;
-        throw new TypeError(`event ${String(never)} is not handled`);
-      }
-    }
+    // All others are told to whoever follows the turn, and change no record.
+    if (event.type === "turn.delivered")
+      db.run("UPDATE turns SET state = 'delivered' WHERE id = ? AND state = 'admitted'", event.turn);
+    else if (event.type === "turn.context") applyContext(row, event, applied);
+    else if (event.type === "turn.ended")
+      applyEnded(row, event.turn, event.member, event.settlement, applied);
+  }
+
+  function applyContext(row: SandboxRow, event: EventOf<"turn.context">, applied: Applied): void {
+    if (event.nativeId === null) return;
+    if (!claimNativeId(row.id, event.nativeId, event.member)) applied.conflicts.push(event.turn);
+    const pending = member(event.member)?.pending_locator ?? null;
+    // LIVE and RESTORED come after the proof that a pending id was waiting for.
+    const isProof = event.status === "LIVE" || event.status === "RESTORED";
+    if (pending !== null && isProof && pending.nativeId === event.nativeId)
+      saveLocator(pending, event.member);
   }
 
   return {

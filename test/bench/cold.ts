@@ -41,7 +41,7 @@ async function measure(context: BenchContext) {
     await inner.close();
   }
 
-  const rounds = isQuick ? 3 : 8;
+  const rounds = isQuick ? 2 : 7;
   for (let round = 0; round < rounds; round += 1) {
     say(`cold: round ${round + 1} of ${rounds}`);
     if (round % 2 === 0) await ownFirstTurn();

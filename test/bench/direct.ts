@@ -13,8 +13,8 @@ import { type EngineApi, openEngine } from "../../controller/sandboxes/engine-ap
 import { testLabel } from "../../scripts/leftovers.ts";
 import type { BenchContext, Place } from "./bench.ts";
 import { startSilent } from "./children.ts";
+import { MEMBER } from "./member.ts";
 import type { DirectConfig, DirectWord } from "./parts/direct-client.ts";
-import { MEMBER } from "./real-turns.ts";
 import type { Scope } from "./scope.ts";
 
 const CLIENT = fileURLToPath(new URL("./parts/direct-client.ts", import.meta.url));

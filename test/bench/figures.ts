@@ -9,7 +9,7 @@ export interface Figure {
   aim?: Aim;
 }
 
-export type Aim = { atLeast: number } | { atMost: number };
+type Aim = { atLeast: number } | { atMost: number };
 
 export interface Spread {
   median: number;
@@ -111,4 +111,15 @@ export function table(columns: readonly string[], rows: ReadonlyArray<readonly s
       .join("  ")
       .trimEnd();
   return [line(columns), widths.map((width) => "-".repeat(width)).join("  "), ...rows.map(line)].join("\n");
+}
+
+/** Lines of at most so many characters, broken at blanks; a longer word stands alone. */
+export function wrap(text: string, chars: number): string[] {
+  const lines: string[] = [];
+  for (const word of text.split(" ")) {
+    const last = lines.at(-1);
+    if (last === undefined || last.length + 1 + word.length > chars) lines.push(word);
+    else lines[lines.length - 1] = `${last} ${word}`;
+  }
+  return lines;
 }

@@ -8,7 +8,7 @@ import { newRun } from "../../scripts/leftovers.ts";
 import type { Bench, BenchReport } from "./bench.ts";
 import { bridgeBench } from "./bridge.ts";
 import { coldBench } from "./cold.ts";
-import { FIGURE_COLUMNS, figureRow, isMet, spreadOf, table } from "./figures.ts";
+import { FIGURE_COLUMNS, figureRow, isMet, spreadOf, table, wrap } from "./figures.ts";
 import { liveBench } from "./live.ts";
 import { loadText, type Machine, machineFacts, machineLines } from "./machine.ts";
 import { buildBridge, findPlace, sweepContainers } from "./prepare.ts";
@@ -33,9 +33,13 @@ ${BENCHES.map(({ name, about }) => `  ${name.padEnd(8)}${about}`).join("\n")}
 Progress goes to stderr. docs/bench.md says how to read the figures.
 `;
 
+const NOTE_CHARS = 110;
+
 interface Done extends BenchReport {
   name: string;
   tookMs: number;
+  /** Of the last minute, when it began and when it ended. */
+  load: [number, number];
 }
 
 async function main(): Promise<number> {
@@ -65,13 +69,21 @@ async function main(): Promise<number> {
   const scope = new Scope();
   const directory = await mkdtemp("/tmp/hfb-");
   scope.defer(() => rm(directory, { recursive: true, force: true }));
+  let isEnding = false;
   for (const [name, code] of [
     ["SIGINT", 130],
     ["SIGTERM", 143],
   ] as const) {
     process.once(name, () => {
+      isEnding = true;
       say(`bench: ${name}, ending what was started`);
-      scope.close().finally(() => process.exit(code));
+      scope.close().then(
+        () => process.exit(code),
+        (error: unknown) => {
+          say(`bench: not all could be ended: ${String(error)}`);
+          process.exit(code);
+        },
+      );
     });
   }
 
@@ -79,6 +91,7 @@ async function main(): Promise<number> {
   const machine = await machineFacts();
   for (const line of machineLines(machine)) say(line);
   const done: Done[] = [];
+  let failures = 0;
   try {
     const isAsBuilt = values["as-built"];
     const bridgePath = await buildBridge(directory, isAsBuilt);
@@ -86,24 +99,38 @@ async function main(): Promise<number> {
       scope.defer(() => sweepContainers(run));
       return findPlace(directory, { isAsBuilt, hasEngine: machine.engine !== null, say });
     });
-    for (const bench of chosen) {
+    const runOne = async (bench: Bench): Promise<Done> => {
       const own = new Scope();
       scope.defer(() => own.close());
-      const beganMs = performance.now();
-      const report = await bench.measure({
-        isQuick: values.quick,
-        scope: own,
-        directory: await mkdtemp(join(directory, "b")),
-        node: process.execPath,
-        bridgePath,
-        place,
-        run,
-        profileDirectory: values.profile === undefined ? null : resolve(values.profile),
-        say,
-      });
-      await own.close();
-      done.push({ name: bench.name, ...report, tookMs: performance.now() - beganMs });
-      if (!values.json) process.stdout.write(`\n${asText(done.at(-1) as Done)}\n`);
+      const began = { ms: performance.now(), load: loadavg()[0] ?? 0 };
+      try {
+        const report = await bench.measure({
+          isQuick: values.quick,
+          scope: own,
+          directory: await mkdtemp(join(directory, "b")),
+          node: process.execPath,
+          bridgePath,
+          place,
+          run,
+          profileDirectory: values.profile === undefined ? null : resolve(values.profile),
+          say,
+        });
+        const load: Done["load"] = [began.load, loadavg()[0] ?? 0];
+        return { name: bench.name, ...report, tookMs: performance.now() - began.ms, load };
+      } finally {
+        await own.close();
+      }
+    };
+    for (const bench of chosen) {
+      try {
+        done.push(await runOne(bench));
+        if (!values.json) process.stdout.write(`\n${asText(done.at(-1) as Done)}\n`);
+      } catch (error) {
+        failures += 1;
+        // What was taken away under it fails; that says nothing.
+        if (isEnding) break;
+        say(`bench ${bench.name} failed: ${error instanceof Error ? error.message : String(error)}`);
+      }
     }
   } finally {
     await scope.close();
@@ -116,7 +143,7 @@ async function main(): Promise<number> {
       ? `${JSON.stringify(asJson(machine, end.load, done), null, 2)}\n`
       : `\n${closing(machine, end.load)}\n`,
   );
-  return 0;
+  return failures === 0 ? 0 : 1;
 }
 
 function once<T>(make: () => Promise<T>): () => Promise<T> {
@@ -127,13 +154,15 @@ function once<T>(make: () => Promise<T>): () => Promise<T> {
   };
 }
 
-function asText({ name, title, figures, notes, tookMs }: Done): string {
+function asText({ name, title, figures, notes, tookMs, load }: Done): string {
   return [
-    `== ${name}: ${title} (${Math.round(tookMs / 1000)} s)`,
+    `== ${name}: ${title} (${Math.round(tookMs / 1000)} s, load average ${load.map((value) => value.toFixed(1)).join(" to ")})`,
     "",
     table(FIGURE_COLUMNS, figures.map(figureRow)),
     "",
-    ...notes.map((note) => `  ${note}`),
+    ...notes.flatMap((note) =>
+      wrap(note, NOTE_CHARS).map((line, at) => (at === 0 ? `- ${line}` : `  ${line}`)),
+    ),
   ].join("\n");
 }
 

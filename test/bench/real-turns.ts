@@ -6,22 +6,17 @@ import { DOCKER_DEFAULTS, dockerSandboxes } from "../../controller/sandboxes/doc
 import { openEngine } from "../../controller/sandboxes/engine-api.ts";
 import { processSandboxes } from "../../controller/sandboxes/process.ts";
 import type { SandboxDriver } from "../../controller/sandboxes/sandbox.ts";
-import type { MemberOptions } from "../../controller/store/records.ts";
 import type { Settlement } from "../../protocol/settlement.ts";
 import { testLabel } from "../../scripts/leftovers.ts";
 import type { BenchContext, Place } from "./bench.ts";
 import { startAndHear } from "./children.ts";
+import { MEMBER } from "./member.ts";
 import type { Scope } from "./scope.ts";
 
 const MODEL = fileURLToPath(new URL("../support/model/main.ts", import.meta.url));
 
 /** What the model always answers, a word a chunk and without a pause: a slow model would hide what we add. */
 export const REPLY: string = Array.from({ length: 40 }, (_, at) => `word${at}`).join(" ");
-
-export const MEMBER: MemberOptions = {
-  model: { name: "m1", protocol: "chat-completions", contextTokens: 100_000, outputTokens: 8000 },
-  permissions: { policy: "allow", askedTools: [] },
-};
 
 /** A process of its own, so that it takes no time from client or controller. Resolves to its base URL. */
 export async function startModel({ scope, node }: BenchContext): Promise<string> {

@@ -12,9 +12,10 @@ import type { Settlement } from "../../protocol/settlement.ts";
 import { NO_USAGE } from "../../protocol/usage.ts";
 import type { Bench, BenchContext } from "./bench.ts";
 import { percentile } from "./figures.ts";
+import { MEMBER } from "./member.ts";
 
 const SANDBOX = "sb-bench";
-const MEMBER = "m-bench";
+const MEMBER_ID = "m-bench";
 const NATIVE_ID = "ses_00000000000000000000000001";
 const RECORD_BYTES = 1024;
 
@@ -46,13 +47,10 @@ function history(directory: string, turns: number): History {
     helperSha256: "0".repeat(64),
   });
   first.createMember({
-    id: MEMBER,
+    id: MEMBER_ID,
     sandbox: SANDBOX,
     cli: "opencode",
-    options: {
-      model: { name: "m1", protocol: "chat-completions", contextTokens: 100_000, outputTokens: 8000 },
-      permissions: { policy: "allow", askedTools: [] },
-    },
+    options: MEMBER,
   });
   first.follow(SANDBOX, { journalId: "bench", epoch: 1, seq: 0 });
   const made: History = { store: first, turns: 0, seq: 0 };
@@ -92,7 +90,7 @@ function multiply(path: string, from: number, to: number): void {
 function oneTurn(of: History, steps: Steps): void {
   of.turns += 1;
   const id = `turn-${of.turns}`;
-  const ids = { member: MEMBER, turn: id };
+  const ids = { member: MEMBER_ID, turn: id };
   const timed = (kept: number[], work: () => unknown) => {
     const beganMs = performance.now();
     work();
@@ -105,7 +103,7 @@ function oneTurn(of: History, steps: Steps): void {
     });
     of.store.apply(SANDBOX, entries);
   };
-  timed(steps.admitMs, () => admitTurn(of.store, MEMBER, "What is the code word?", id));
+  timed(steps.admitMs, () => admitTurn(of.store, MEMBER_ID, "What is the code word?", id));
   timed(steps.eventMs, () =>
     apply(
       { type: "turn.accepted", ...ids, number: of.turns },

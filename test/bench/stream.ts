@@ -10,6 +10,7 @@ import { processSandboxes } from "../../controller/sandboxes/process.ts";
 import type { Bench, BenchContext } from "./bench.ts";
 import { cpuMs, peakRssMb, pidOfBridge, startAndHear } from "./children.ts";
 import { differences, formatNumber, percentile, ratios } from "./figures.ts";
+import { MEMBER } from "./member.ts";
 import type { Envelope } from "./parts/pipe-relay.ts";
 import {
   checkWhole,
@@ -111,8 +112,7 @@ async function holdfast(context: BenchContext): Promise<Chain> {
   const member = host.createMember({
     sandbox,
     cli: "opencode",
-    model: { name: "m1", protocol: "chat-completions", contextTokens: 100_000, outputTokens: 8000 },
-    permissions: { policy: "allow", askedTools: [] },
+    ...MEMBER,
   }).id;
   await host.startSandbox(sandbox);
   return {

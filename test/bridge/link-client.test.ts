@@ -48,25 +48,22 @@ async function scene(
     textOf: (_turn, part) => texts.get(part) ?? "",
   });
   const calls: string[] = [];
-  const answer = <T>(name: string, result: T) => {
-    calls.push(name);
-    return Promise.resolve(result);
-  };
+  const answers = Object.fromEntries(
+    Object.entries(RESULTS).map(([name, result]) => [
+      name,
+      () => {
+        calls.push(name);
+        return Promise.resolve(result);
+      },
+    ]),
+  ) as unknown as MethodTable;
   const client = startLinkClient({
     socketPath: path,
     sandboxId: "box-1",
     token: TOKEN,
     journal,
     outbox,
-    methods: {
-      "bridge.challenge": () => answer("bridge.challenge", RESULTS["bridge.challenge"]),
-      "bridge.status": () => answer("bridge.status", RESULTS["bridge.status"]),
-      "turn.submit": () => answer("turn.submit", {}),
-      "turn.abort": () => answer("turn.abort", {}),
-      "turn.recover": () => answer("turn.recover", RESULTS["turn.recover"]),
-      "member.retire": () => answer("member.retire", RESULTS["member.retire"]),
-      ...options.methods,
-    },
+    methods: { ...answers, ...options.methods },
     clock,
     log,
     chance: () => 0,

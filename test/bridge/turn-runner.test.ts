@@ -13,7 +13,7 @@ import {
   STREAM_LOST,
 } from "../support/fake-driver.ts";
 import { keptLog } from "../support/kept-log.ts";
-import { EVIDENCE, PARAMS, PERMISSION } from "../support/samples.ts";
+import { EVENTS, EVIDENCE, PARAMS } from "../support/samples.ts";
 
 const LIMITS = {
   ...DEFAULT_LIMITS,
@@ -584,6 +584,8 @@ test("the identity is asked for again after passing failures", async () => {
     return { kind: "verified", nativeId: "ses_1", evidence: EVIDENCE };
   };
   stage.runner.observe(NATIVE_END);
+  await settled();
+  expect(tries).toBe(1);
   await stage.clock.elapse(1000);
   expect(tries).toBe(3);
   expect(stage.settlement()).toMatchObject({
@@ -680,15 +682,10 @@ test("tools, waits and permissions are journaled as they come, and fit their sch
   const long = "x".repeat(5000);
   stage.runner.observe({ kind: "tool", session: "s", call: "c", tool: long, status: "running", title: long });
   stage.runner.observe({ kind: "waiting", reason: long, attempt: 1, nextAt: null });
-  stage.runner.observe({ kind: "permission_asked", request: PERMISSION });
-  stage.runner.observe({
-    kind: "permission_closed",
-    request: "per_1",
-    session: "ses_1",
-    result: "confirmed",
-    reply: "once",
-    detail: long,
-  });
+  const { type: _, member: _m, turn: _t, ...asked } = EVENTS["turn.permission_asked"];
+  stage.runner.observe({ kind: "permission_asked", ...asked });
+  const { type: _c, member: _cm, turn: _ct, ...closed } = EVENTS["turn.permission_closed"];
+  stage.runner.observe({ kind: "permission_closed", ...closed, detail: long });
   await settled();
   expect(stage.broken).toEqual([]);
   expect(stage.types.slice(-4)).toEqual([

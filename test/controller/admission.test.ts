@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { expect, test } from "vitest";
 import { admitTurn, launchOf } from "../../controller/admission.ts";
-import type { MemberRow } from "../../controller/store/records.ts";
+import type { MemberOptions, MemberRow } from "../../controller/store/records.ts";
 import { Launch } from "../../protocol/launch.ts";
 import { LIMITS } from "../../protocol/limits.ts";
 import { BUILD } from "../support/fake-sandbox.ts";
@@ -54,21 +54,24 @@ test("texts of blanks alone are texts", () => {
 });
 
 test("a launch says what the member was made with, and fits the wire", () => {
-  const launch = launchOf(memberOf(), BUILD);
+  const member = memberOf();
+  const launch = launchOf(member, BUILD);
   expect(Launch.parse(launch)).toEqual(launch);
-  expect(launch).toMatchObject({ cli: "opencode", model: { name: "m1" }, permissions: { policy: "allow" } });
+  expect(launch).toMatchObject({ cli: "opencode", ...member.options });
 });
 
 test("the launch digest changes with everything that needs another process, and with nothing else", () => {
   const member = memberOf();
   const { digest } = launchOf(member, BUILD);
-  const { model, permissions } = member.options;
+  const { options } = member;
+  const withOptions = (changes: Partial<MemberOptions>) =>
+    launchOf({ ...member, options: { ...options, ...changes } }, BUILD);
   const others = [
     launchOf(member, { ...BUILD, imageId: "sha256:other" }),
     launchOf(member, { ...BUILD, clis: [{ cli: "opencode", version: "1.14.51" }] }),
-    launchOf({ ...member, options: { permissions, model: { ...model, name: "m2" } } }, BUILD),
-    launchOf({ ...member, options: { model, permissions: { ...permissions, policy: "deny" } } }, BUILD),
-    launchOf({ ...member, options: { model, permissions: { ...permissions, askedTools: ["bash"] } } }, BUILD),
+    withOptions({ model: { ...options.model, name: "m2" } }),
+    withOptions({ permissions: { ...options.permissions, default: "deny" } }),
+    withOptions({ background: !options.background }),
   ].map((launch) => launch.digest);
   expect(new Set([digest, ...others]).size).toBe(6);
   expect(launchOf({ ...member, id: "m-2", submissions: 9, settled_turns: 4 }, BUILD).digest).toBe(digest);

@@ -2,4 +2,8 @@
 // entries that are no longer needed fail the tests.
 
 /** Files of protocol, bridge or controller without a test file, because they hold types only: path -> reason. */
-export const withoutTest: Record<string, string> = {};
+export const withoutTest: Record<string, string> = {
+  "bridge/drivers/driver.ts": "the driver contract: types alone; the conformance suite is its test",
+  "bridge/drivers/serve/traits.ts":
+    "the shape of a CLI's traits: types alone; each CLI's own file has a test",
+};

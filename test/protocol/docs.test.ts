@@ -11,7 +11,9 @@ import { LIMITS } from "../../protocol/limits.ts";
 import { ContainerIdentity, Locator } from "../../protocol/locator.ts";
 import { METHODS } from "../../protocol/methods.ts";
 import { PermissionRequest } from "../../protocol/permission.ts";
+import { MemberPolicy } from "../../protocol/permission-policy.ts";
 import { HELPER_FEATURES, HELPER_PIN } from "../../protocol/pin.ts";
+import { QuestionRequest } from "../../protocol/question.ts";
 import { SettledSession, Settlement, Timings } from "../../protocol/settlement.ts";
 import { Usage } from "../../protocol/usage.ts";
 
@@ -106,9 +108,11 @@ test("the page has every shared value with exactly its fields", () => {
     Timings,
     Usage,
     Launch,
+    "Permission policy": MemberPolicy,
     Locator,
     Container: ContainerIdentity,
     "Permission request": PermissionRequest,
+    Question: QuestionRequest,
   };
   expect([...values.keys()]).toEqual(Object.keys(schemas));
   for (const [name, schema] of Object.entries(schemas)) {

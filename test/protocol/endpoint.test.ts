@@ -17,6 +17,8 @@ const ANSWERS: MethodTable = {
   "turn.submit": async () => RESULTS["turn.submit"],
   "turn.abort": async () => RESULTS["turn.abort"],
   "turn.recover": async () => RESULTS["turn.recover"],
+  "permission.answer": async () => RESULTS["permission.answer"],
+  "question.answer": async () => RESULTS["question.answer"],
   "member.retire": async () => RESULTS["member.retire"],
 };
 

@@ -5,6 +5,7 @@ import { dispensableFields, NO_COUNTS, NO_IDS, NO_NATIVE_IDS, wrongBounds } from
 import { AT, EVENTS, EVIDENCE } from "../support/samples.ts";
 
 const LONG = "x".repeat(LIMITS.reasonChars);
+const CLOSINGS = ["confirmed", "unresolved", "withdrawn", "closed_by_end"];
 const NO_REASONS = [`${LONG}x`, null, 1];
 
 // What each event has beside its type, its member and its turn.
@@ -33,12 +34,29 @@ const BOUNDS: Record<ControlEvent["type"], Parameters<typeof wrongBounds>[2]> = 
   "turn.permission_asked": [
     { at: "request", bad: [null, {}, "per_1"] },
     { at: "request.request", bad: NO_NATIVE_IDS },
+    { at: "ancestry", good: [[]], bad: [null, [{}], Array(33).fill({ session: "s", title: "" })] },
+    { at: "action", good: ["allow", "deny", "ask"], bad: ["once", null] },
+    { at: "deadlineAt", good: [null, 0], bad: [-1, undefined] },
   ],
   "turn.permission_closed": [
     { at: "request", good: ["per_1"], bad: NO_NATIVE_IDS },
     { at: "session", good: ["ses_1"], bad: NO_NATIVE_IDS },
-    { at: "result", good: ["confirmed", "unresolved", "closed_by_end"], bad: ["lost", null] },
+    { at: "result", good: CLOSINGS, bad: ["lost", null] },
     { at: "reply", good: [null, "once", "reject"], bad: ["always", undefined] },
+    { at: "by", good: [null, "policy", "user", "deadline"], bad: ["nobody", undefined] },
+    { at: "detail", good: ["", LONG], bad: NO_REASONS },
+  ],
+  "turn.question_asked": [
+    { at: "question", bad: [null, {}] },
+    { at: "question.session", bad: NO_NATIVE_IDS },
+    { at: "deadlineAt", good: [0], bad: [null, -1] },
+  ],
+  "turn.question_closed": [
+    { at: "request", good: ["que_1"], bad: NO_NATIVE_IDS },
+    { at: "session", good: ["ses_1"], bad: NO_NATIVE_IDS },
+    { at: "result", good: CLOSINGS, bad: ["lost", null] },
+    { at: "reply", good: [null, "answered", "rejected"], bad: ["once", undefined] },
+    { at: "by", good: [null, "policy", "user", "deadline"], bad: ["nobody", undefined] },
     { at: "detail", good: ["", LONG], bad: NO_REASONS },
   ],
   "turn.ended": [
@@ -55,6 +73,11 @@ const BOUNDS: Record<ControlEvent["type"], Parameters<typeof wrongBounds>[2]> = 
   "member.subscription": [
     { at: "subscription", good: [0], bad: NO_COUNTS },
     { at: "state", good: ["live", "lost", "closed"], bad: ["silent", null] },
+    { at: "detail", good: ["", LONG], bad: NO_REASONS },
+  ],
+  "member.unrequested": [
+    { at: "session", good: ["ses_1"], bad: NO_NATIVE_IDS },
+    { at: "state", good: ["started", "ended"], bad: ["running", null] },
     { at: "detail", good: ["", LONG], bad: NO_REASONS },
   ],
 };

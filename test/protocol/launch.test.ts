@@ -12,12 +12,9 @@ test("a launch is accepted as it is, and refused beyond each of its bounds", () 
     { at: "model.protocol", bad: ["responses", "", null] },
     { at: "model.contextTokens", good: [1], bad: NO_TOKENS },
     { at: "model.outputTokens", good: [1], bad: NO_TOKENS },
-    { at: "permissions.policy", good: ["allow", "deny"], bad: ["always", null] },
-    {
-      at: "permissions.askedTools",
-      good: [[], ["x".repeat(64)], Array(64).fill("bash")],
-      bad: [["x".repeat(65)], Array(65).fill("bash"), [""], ["Bash"], ["a b"], ["*"], ["bash\n"], null],
-    },
+    { at: "permissions", bad: [null, {}, "allow"] },
+    { at: "permissions.default", good: ["allow", "deny", "ask"], bad: ["always", null] },
+    { at: "background", good: [true, false], bad: [null, 0] },
     { at: "digest", bad: ["", "A".repeat(64), null] },
   ];
   expect(wrongBounds(Launch, LAUNCH, bounds)).toEqual([]);

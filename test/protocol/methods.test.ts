@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { ERROR_CATALOGUE } from "../../protocol/errors.ts";
 import { LIMITS } from "../../protocol/limits.ts";
 import { METHODS, type MethodName } from "../../protocol/methods.ts";
-import { dispensableFields, NO_COUNTS, NO_IDS, wrongBounds } from "../support/bounds.ts";
+import { dispensableFields, NO_COUNTS, NO_IDS, NO_NATIVE_IDS, wrongBounds } from "../support/bounds.ts";
 import { LOCATOR, PARAMS, REPORT, RESULTS } from "../support/samples.ts";
 
 type Bounds = Parameters<typeof wrongBounds>[2];
@@ -32,6 +32,22 @@ const PARAM_BOUNDS: Record<MethodName, Bounds> = {
     { at: "member", good: ["m"], bad: NO_IDS },
     { at: "number", good: [0], bad: NO_COUNTS },
   ],
+  "permission.answer": [
+    { at: "turn", good: ["t"], bad: NO_IDS },
+    { at: "session", good: ["ses_1"], bad: NO_NATIVE_IDS },
+    { at: "request", good: ["per_1"], bad: NO_NATIVE_IDS },
+    { at: "reply", good: ["once", "reject"], bad: ["always", null] },
+  ],
+  "question.answer": [
+    { at: "turn", good: ["t"], bad: NO_IDS },
+    { at: "session", good: ["ses_1"], bad: NO_NATIVE_IDS },
+    { at: "request", good: ["que_1"], bad: NO_NATIVE_IDS },
+    {
+      at: "answers",
+      good: [null, [], [["a", "b"]]],
+      bad: [undefined, "red", ["red"], Array(17).fill(["x"]), [Array(65).fill("x")], [["x".repeat(2001)]]],
+    },
+  ],
   "member.retire": [{ at: "member", good: ["m"], bad: NO_IDS }],
 };
 
@@ -50,6 +66,8 @@ const RESULT_BOUNDS: Record<MethodName, Bounds> = {
   "turn.recover": [
     { at: "state", good: ["never_received", "active", "ended", "forgotten"], bad: ["maybe", null] },
   ],
+  "permission.answer": [],
+  "question.answer": [],
   "member.retire": [{ at: "wasResident", good: [true, false], bad: [null, 0] }],
 };
 

@@ -1,15 +1,8 @@
 import { expect, test } from "vitest";
 import { LIMITS } from "../../protocol/limits.ts";
-import { PermissionPolicy, PermissionReply, PermissionRequest } from "../../protocol/permission.ts";
+import { PermissionReply, PermissionRequest } from "../../protocol/permission.ts";
 import { dispensableFields, NO_NATIVE_IDS, wrongBounds } from "../support/bounds.ts";
 import { PERMISSION } from "../support/samples.ts";
-
-test("a policy allows or denies, and nothing wider", () => {
-  for (const policy of ["allow", "deny"]) expect(PermissionPolicy.safeParse(policy).success).toBe(true);
-  for (const policy of ["always", "ask", "ALLOW", "", null, true]) {
-    expect(PermissionPolicy.safeParse(policy).success, String(policy)).toBe(false);
-  }
-});
 
 test("a reply holds once or rejects: there is no word for always", () => {
   for (const reply of ["once", "reject"]) expect(PermissionReply.safeParse(reply).success).toBe(true);

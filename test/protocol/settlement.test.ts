@@ -37,6 +37,7 @@ const CONCLUSIONS = rowsOf(`
   first_event_late       *    *    *                                  *          failed       end
   end_overdue            *    *    *                                  *          failed       end
   permission_unresolved  *    *    *                                  *          failed       end
+  provider_late          *    *    *                                  *          failed       end
   stream_lost            no   *    *                                  *          not_sent     end
   stream_lost            yes  *    *                                  *          stream_lost  end
   abort_requested        no   *    *                                  *          not_sent     end
@@ -63,6 +64,7 @@ const CAUSES: readonly TurnCause[] = [
   "abort_requested",
   "time_limit",
   "permission_unresolved",
+  "provider_late",
 ];
 const DELIVERIES = ["none", "proved_absent", "proved_present", "proof_unavailable"];
 const STATUSES = ["completed", "failed", "aborted", "nothing"];

@@ -36,6 +36,7 @@ const MOVES = `
   submitting  abort_requested        aborting    abort                               abort_requested
   submitting  time_limit             aborting    abort                               time_limit
   submitting  permission_unresolved  aborting    abort                               permission_unresolved
+  submitting  provider_late          aborting    abort                               provider_late
   submitting  process_exited         proving     prove_delivery                      process_exited
   delivered   own_event              running     -                                   -
   delivered   native_end             verifying   verify                              native
@@ -45,6 +46,7 @@ const MOVES = `
   delivered   abort_requested        aborting    abort                               abort_requested
   delivered   time_limit             aborting    abort                               time_limit
   delivered   permission_unresolved  aborting    abort                               permission_unresolved
+  delivered   provider_late          aborting    abort                               provider_late
   delivered   process_exited         proving     prove_delivery                      process_exited
   running     native_end             verifying   verify                              native
   running     end_overdue            aborting    abort                               end_overdue
@@ -52,6 +54,7 @@ const MOVES = `
   running     abort_requested        aborting    abort                               abort_requested
   running     time_limit             aborting    abort                               time_limit
   running     permission_unresolved  aborting    abort                               permission_unresolved
+  running     provider_late          aborting    abort                               provider_late
   running     process_exited         ended       finish                              process_exited
   aborting    native_end             verifying   verify                              -
   aborting    native_quiet           ended       finish                              -
@@ -71,7 +74,7 @@ const MOVES = `
 `;
 
 const WORLD = `own_event first_event_late native_end end_overdue stream_lost process_exited abort_requested
-  time_limit permission_unresolved submit_accepted submit_rejected submit_unclear`;
+  time_limit permission_unresolved provider_late submit_accepted submit_rejected submit_unclear`;
 const WORK = `prepared refused gate_passed gate_failed native_quiet abort_late kill_done kill_unconfirmed
   proved_absent proved_present proof_unavailable verified identity_changed verify_unavailable`;
 
@@ -200,6 +203,7 @@ const CAUSE_OF: Partial<Record<TurnEvent, TurnCause>> = {
   abort_requested: "abort_requested",
   time_limit: "time_limit",
   permission_unresolved: "permission_unresolved",
+  provider_late: "provider_late",
   native_end: "native",
 };
 

@@ -67,6 +67,8 @@ export class FakeBridge {
     },
     "turn.abort": async () => ({}),
     "turn.recover": async () => ({ state: "never_received" }),
+    "permission.answer": async () => ({}),
+    "question.answer": async () => ({}),
     "member.retire": async () => ({ wasResident: false }),
   };
 

@@ -12,7 +12,7 @@ import type { Evidence } from "../../protocol/evidence.ts";
 import type { Locator } from "../../protocol/locator.ts";
 import { EVIDENCE, USAGE } from "./samples.ts";
 
-export const GATE_EVIDENCE: Evidence = { ...EVIDENCE, what: "canary_returned" };
+const GATE_EVIDENCE: Evidence = { ...EVIDENCE, what: "canary_returned" };
 export const OWN_EVENT: Observation = {
   kind: "own_event",
   evidence: { ...EVIDENCE, what: "own_user_message" },
@@ -86,6 +86,8 @@ export function fakeResident(
     },
     abort: called("abort", () => resident.answers.abort()),
     holdsMessage: called("holdsMessage", () => resident.answers.holdsMessage()),
+    answerPermission: () => note("answerPermission"),
+    answerQuestion: () => note("answerQuestion"),
     verify: called("verify", () => resident.answers.verify()),
     endTurn: () => note("endTurn"),
     async stop() {

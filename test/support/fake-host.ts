@@ -5,19 +5,16 @@ import { DatabaseSync } from "node:sqlite";
 import { onTestFinished } from "vitest";
 import { type Host, openHost } from "../../controller/host.ts";
 import type { ModelRoute } from "../../controller/relay/forwarder.ts";
-import type { MemberOptions } from "../../controller/store/records.ts";
 import type { Clock } from "../../protocol/clock.ts";
 import type { FakeBridge } from "./fake-bridge.ts";
-import type { FakeClock } from "./fake-clock.ts";
+import { type FakeClock, settled } from "./fake-clock.ts";
 import { FakeSandboxes } from "./fake-sandbox.ts";
+import { OPTIONS } from "./member-options.ts";
 import { until } from "./until.ts";
 
 export const KEY = "sk-a-key-that-must-not-leave-the-host";
 
-export const OPTIONS: MemberOptions = {
-  model: { name: "m1", protocol: "chat-completions", contextTokens: 100_000, outputTokens: 8000 },
-  permissions: { policy: "allow", askedTools: [] },
-};
+const IDLE_STEP_MS = 500;
 
 export interface FakeHost {
   host: Host;
@@ -98,4 +95,12 @@ export async function passing<T>(
     await clock.elapse(100);
     return value;
   });
+}
+
+/** Lets fake time pass while the links stay alive: between small steps their pings are answered. */
+export async function idle(clock: FakeClock, ms: number): Promise<void> {
+  for (let passedMs = 0; passedMs < ms; passedMs += IDLE_STEP_MS) {
+    await clock.elapse(IDLE_STEP_MS);
+    for (let turn = 0; turn < 10; turn += 1) await settled();
+  }
 }

@@ -37,6 +37,8 @@ export class FakeSandboxes implements SandboxDriver {
   listed: Array<{ sandboxId: string; containerId: string }> = [];
   /** Steps that were asked, without the looking ones. */
   readonly calls: string[] = [];
+  /** Bridges that could not do what they were to do at their start. */
+  readonly faults: string[] = [];
   readonly states = new Map<string, SandboxState>();
   readonly bridges = new Map<string, FakeBridge>();
   /** Runs before a step; throws or waits to make it fail or last. */
@@ -99,7 +101,8 @@ export class FakeSandboxes implements SandboxDriver {
     bridge.epoch += 1;
     // As a process would: at its own time, and on its own.
     setImmediate(() => {
-      this.onStart(bridge).catch((error: unknown) => this.calls.push(`bridge failed: ${String(error)}`));
+      if (this.states.get(spec.sandboxId) !== "running") return;
+      this.onStart(bridge).catch((error: unknown) => this.faults.push(String(error)));
     });
   }
 

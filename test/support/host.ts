@@ -8,6 +8,7 @@ import type { SandboxDriver } from "../../controller/sandboxes/sandbox.ts";
 import { type Setup, setUp } from "../../controller/setup.ts";
 import type { MemberOptions, SandboxKind } from "../../controller/store/records.ts";
 import type { DriverLimits } from "../../protocol/bridge-config.ts";
+import { ALLOW_ALL } from "../../protocol/permission-policy.ts";
 import type { Settlement } from "../../protocol/settlement.ts";
 import { testLabel } from "../../scripts/leftovers.ts";
 import { type ModelServer, startModelServer } from "./model/server.ts";
@@ -39,7 +40,8 @@ export interface TestHostOptions {
 
 export const MEMBER: MemberOptions = {
   model: { name: "m1", protocol: "chat-completions", contextTokens: 100_000, outputTokens: 8000 },
-  permissions: { policy: "allow", askedTools: [] },
+  permissions: ALLOW_ALL,
+  background: false,
 };
 
 export async function startTestHost(given: TestHostOptions = {}): Promise<TestHost> {

@@ -8,6 +8,7 @@ import type { ContainerIdentity, Locator } from "../../protocol/locator.ts";
 import type { MethodName, Params, Result } from "../../protocol/methods.ts";
 import type { PermissionRequest } from "../../protocol/permission.ts";
 import { HELPER_FEATURES, HELPER_PIN } from "../../protocol/pin.ts";
+import type { QuestionRequest } from "../../protocol/question.ts";
 import type { Settlement } from "../../protocol/settlement.ts";
 import type { Usage } from "../../protocol/usage.ts";
 
@@ -37,7 +38,13 @@ export const LOCATOR: Locator = {
 export const LAUNCH: Launch = {
   cli: "opencode",
   model: { name: "m1", protocol: "chat-completions", contextTokens: 200_000, outputTokens: 8_000 },
-  permissions: { policy: "allow", askedTools: ["bash", "edit"] },
+  permissions: {
+    default: "allow",
+    rules: [{ tool: "bash", pattern: "git *", action: "ask" }],
+    askLimitMs: 60_000,
+    askDefault: "deny",
+  },
+  background: false,
   digest: DIGEST_B,
 };
 
@@ -98,6 +105,24 @@ export const PERMISSION: PermissionRequest = {
   patterns: ["ls *"],
 };
 
+export const QUESTION: QuestionRequest = {
+  request: "que_1",
+  session: "ses_2",
+  ancestry: [
+    { session: "ses_2", title: "explore" },
+    { session: "ses_1", title: "" },
+  ],
+  items: [
+    {
+      header: "Color",
+      question: "Pick a color",
+      options: [{ label: "red", description: "r" }],
+      isMultiple: false,
+      isOpen: true,
+    },
+  ],
+};
+
 const ofTurn = { member: "m-1", turn: "t-1" };
 
 /** A control event of each type. */
@@ -117,7 +142,14 @@ export const EVENTS: { [T in ControlEvent["type"]]: Extract<ControlEvent, { type
     status: "running",
     title: "ls",
   },
-  "turn.permission_asked": { type: "turn.permission_asked", ...ofTurn, request: PERMISSION },
+  "turn.permission_asked": {
+    type: "turn.permission_asked",
+    ...ofTurn,
+    request: PERMISSION,
+    ancestry: [{ session: "ses_1", title: "explore" }],
+    action: "ask",
+    deadlineAt: AT,
+  },
   "turn.permission_closed": {
     type: "turn.permission_closed",
     ...ofTurn,
@@ -125,6 +157,18 @@ export const EVENTS: { [T in ControlEvent["type"]]: Extract<ControlEvent, { type
     session: "ses_1",
     result: "confirmed",
     reply: "once",
+    by: "policy",
+    detail: "",
+  },
+  "turn.question_asked": { type: "turn.question_asked", ...ofTurn, question: QUESTION, deadlineAt: AT },
+  "turn.question_closed": {
+    type: "turn.question_closed",
+    ...ofTurn,
+    request: "que_1",
+    session: "ses_1",
+    result: "confirmed",
+    reply: "answered",
+    by: "user",
     detail: "",
   },
   "turn.ended": { type: "turn.ended", ...ofTurn, number: 3, settlement: SETTLEMENT },
@@ -142,6 +186,13 @@ export const EVENTS: { [T in ControlEvent["type"]]: Extract<ControlEvent, { type
     subscription: 2,
     state: "live",
     detail: "",
+  },
+  "member.unrequested": {
+    type: "member.unrequested",
+    member: "m-1",
+    session: "ses_1",
+    state: "started",
+    detail: "status busy",
   },
 };
 
@@ -196,6 +247,8 @@ export const PARAMS: { [M in MethodName]: Params<M> } = {
   },
   "turn.abort": { turn: "t-1" },
   "turn.recover": { turn: "t-1", member: "m-1", number: 3 },
+  "permission.answer": { turn: "t-1", session: "ses_1", request: "per_1", reply: "once" },
+  "question.answer": { turn: "t-1", session: "ses_2", request: "que_1", answers: [["red"]] },
   "member.retire": { member: "m-1" },
 };
 
@@ -208,5 +261,7 @@ export const RESULTS: { [M in MethodName]: Result<M> } = {
   "turn.submit": {},
   "turn.abort": {},
   "turn.recover": { state: "never_received" },
+  "permission.answer": {},
+  "question.answer": {},
   "member.retire": { wasResident: false },
 };

@@ -8,6 +8,10 @@ export const OPENCODE: ServeTraits = {
   userName: "opencode",
   passwordVariable: "OPENCODE_SERVER_PASSWORD",
   configVariable: "OPENCODE_CONFIG_CONTENT",
+  hasTurnBrackets: false,
+  ordersById: false,
+  asksForNetwork: false,
+  backgroundTools: [],
   quietVariables: {
     OPENCODE_DISABLE_MODELS_FETCH: "1",
     OPENCODE_DISABLE_AUTOUPDATE: "1",

@@ -1,13 +1,16 @@
 /**
- * The active turn of a resident: feeds the pure view, keeps its timer, its permissions and the sessions under it, and
+ * The active turn of a resident: feeds the pure view, keeps its timers, its requests and the sessions under it, and
  * hands on observations. Ends with `close`, after which nothing of it is reported or answered any more.
  */
 import { asHoldfastError, clip } from "../../../protocol/errors.ts";
 import type { Evidence } from "../../../protocol/evidence.ts";
+import type { PermissionReply } from "../../../protocol/permission.ts";
+import type { QuestionAnswers } from "../../../protocol/question.ts";
 import type { LaunchRequest, Observation } from "../driver.ts";
 import type { ServeApi } from "./api.ts";
 import type { NativeEvent } from "./native-event.ts";
-import { openPermissionDesk } from "./permission-desk.ts";
+import type { ServeTraits } from "./traits.ts";
+import { openTurnRequests } from "./turn-requests.ts";
 import { createTurnView, type ViewChange } from "./turn-view.ts";
 
 /** How often, and how far apart, a session's parents are looked up before it is called a stranger's. */
@@ -18,6 +21,7 @@ const ANCESTRY_DEPTH = 32;
 
 export interface ActiveTurnOptions {
   api: ServeApi;
+  traits: ServeTraits;
   request: LaunchRequest;
   session: string;
   directory: string;
@@ -29,42 +33,48 @@ export interface ActiveTurnOptions {
 
 export interface ActiveTurn {
   take(event: NativeEvent): void;
+  /** Notes the requests that are pending before the prompt goes out. */
+  noteGhosts(): Promise<void>;
   isOurs(session: string): boolean;
   /** The root was busy with this turn's message, or has ended with it. */
   hasStarted(): boolean;
+  answerPermission(session: string, id: string, reply: PermissionReply): void;
+  answerQuestion(session: string, id: string, answers: QuestionAnswers | null): void;
   /** Returns the ids of the messages that it saw. */
   close(): Iterable<string>;
 }
 
 export function openActiveTurn(options: ActiveTurnOptions): ActiveTurn {
-  const { api, request, session, evidence } = options;
+  const { api, request, session, evidence, traits } = options;
   const { clock, limits } = request;
-  const view = createTurnView(session, options.ownMessage, options.earlierMessages);
+  const view = createTurnView(session, options.ownMessage, options.earlierMessages, traits.hasTurnBrackets);
   const messages = new Set<string>([options.ownMessage]);
-  /** Questions that were seen, by session and request. */
-  const questions = new Set<string>();
   let cancelOverdue: (() => void) | null = null;
+  let cancelProviderWait: (() => void) | null = null;
   let isClosed = false;
 
   const report = (observation: Observation) => {
     if (!isClosed) options.onObservation(observation);
   };
 
-  const desk = openPermissionDesk({
+  const requests = openTurnRequests({
     api,
-    clock,
+    request,
     directory: options.directory,
-    policy: request.launch.permissions.policy,
-    limitMs: limits.permissionMs,
+    asksForNetwork: traits.asksForNetwork,
     isOurs: isOursByAncestry,
     isAtWork: view.isAtWork,
-    onObservation: report,
-    onUnresolved: (detail) =>
+    ancestry: view.ancestry,
+    report(observation) {
+      if (observation.kind === "waiting") expectProvider(observation.reason);
+      report(observation);
+    },
+    onUnresolved: (code, detail) =>
       report({
         kind: "permission_unresolved",
-        code: "PERMISSION_UNRESOLVED",
-        detail,
-        evidence: evidence("permission_unresolved", "http", clip(detail)),
+        code,
+        detail: clip(detail),
+        evidence: evidence("request_unresolved", "http", clip(detail)),
       }),
   });
 
@@ -84,15 +94,17 @@ export function openActiveTurn(options: ActiveTurnOptions): ActiveTurn {
 
   /** Walks up the parents; what lies between the session and one of ours is the turn's too. */
   async function adoptByParents(asking: string): Promise<boolean> {
-    const path: string[] = [];
+    const path: Array<{ id: string; parent: string; title: string }> = [];
     let at: string | null = asking;
     while (at !== null && path.length < ANCESTRY_DEPTH) {
       if (view.isOurs(at)) {
-        for (const session of path) view.adopt(session);
+        for (const { id, parent, title } of path) view.adopt(id, parent, title);
         return true;
       }
-      path.push(at);
-      at = (await api.session(at))?.parentID ?? null;
+      const found = await api.session(at);
+      const parent: string | null = found?.parentID ?? null;
+      if (parent !== null) path.push({ id: at, parent, title: found?.title ?? "" });
+      at = parent;
     }
     return false;
   }
@@ -128,9 +140,24 @@ export function openActiveTurn(options: ActiveTurnOptions): ActiveTurn {
     cancelOverdue = null;
   }
 
+  /** From the first wait to the next progress: neither heartbeats nor further waits extend it. */
+  function expectProvider(reason: string): void {
+    cancelProviderWait ??= clock.after(limits.providerWaitMs, () => {
+      cancelProviderWait = null;
+      report({ kind: "provider_late", reason, evidence: evidence("provider_late", "bridge", reason) });
+    });
+  }
+
+  function forgetProvider(): void {
+    cancelProviderWait?.();
+    cancelProviderWait = null;
+  }
+
   function onChange(change: ViewChange): void {
     switch (change.kind) {
       case "own_event":
+        // What was asked in the meantime and missed would wait for ever; event and list together make one reply.
+        void requests.catchUp();
         return report({
           kind: "own_event",
           evidence: evidence("own_user_message", "stream", options.ownMessage),
@@ -141,15 +168,20 @@ export function openActiveTurn(options: ActiveTurnOptions): ActiveTurn {
         return forgetEnd();
       case "native_end": {
         forgetEnd();
-        desk.close();
+        forgetProvider();
+        requests.close("the turn ended");
         const what = evidence("root_idle_none_open", "stream", change.status);
         return report({ ...change, evidence: [what] });
       }
       case "tool":
+        forgetProvider();
         return report({ ...change, title: clip(change.title, 200), tool: change.tool.slice(0, 128) });
       case "waiting":
+        expectProvider(clip(change.reason));
         return report({ ...change, reason: clip(change.reason) });
       case "text":
+        forgetProvider();
+        return report(change);
       case "withdrawn":
         return report(change);
       default: {
@@ -165,51 +197,21 @@ export function openActiveTurn(options: ActiveTurnOptions): ActiveTurn {
       if (event.type === "message.updated" && event.properties.sessionID === session) {
         messages.add(event.properties.info.id);
       }
-      if (event.type === "permission.asked") {
-        const { id, sessionID, permission, patterns, tool } = event.properties;
-        return desk.asked({ id, session: sessionID, permission, patterns, call: tool?.callID ?? null });
-      }
-      if (event.type === "permission.replied") {
-        return desk.replied(event.properties.sessionID, event.properties.requestID);
-      }
-      if (event.type === "question.asked") {
-        return void refuseQuestion(event.properties.sessionID, event.properties.id);
-      }
+      if (requests.take(event)) return;
       for (const change of view.take(event)) onChange(change);
     },
+    noteGhosts: requests.noteGhosts,
     isOurs: view.isOurs,
     hasStarted: view.hasStarted,
+    answerPermission: requests.answerPermission,
+    answerQuestion: requests.answerQuestion,
     close() {
       forgetEnd();
+      forgetProvider();
       // Its closing reports must still get out.
-      desk.close();
+      requests.close("the turn ended");
       isClosed = true;
       return messages;
     },
   };
-
-  /** Questions have no way to a user yet: refused loudly, by the native's own call, so that the turn does not hang. */
-  async function refuseQuestion(asking: string, question: string): Promise<void> {
-    const key = `${asking} ${question}`;
-    if (questions.has(key)) return;
-    questions.add(key);
-    let detail: string;
-    try {
-      if (!(await isOursByAncestry(asking)) || isClosed) return;
-      // Told before it is done: a rejection may end the turn at once.
-      const what = clip(`${question} of session ${asking}`);
-      report({ kind: "question_rejected", evidence: evidence("question_rejected", "http", what) });
-      const answer = await api.rejectQuestion(question);
-      if (answer.status < 300) return;
-      detail = `a question could not be rejected: status ${answer.status}`;
-    } catch (error) {
-      detail = clip(`a question could not be rejected: ${asHoldfastError(error).message}`);
-    }
-    report({
-      kind: "permission_unresolved",
-      code: "QUESTION_UNSUPPORTED",
-      detail,
-      evidence: evidence("question", "http", detail),
-    });
-  }
 }

@@ -1,15 +1,31 @@
 /** The calls of the server's API that we use, each checked at the door. Facts: `opencode-kilo`, sections 3 to 8, 15. */
 import * as z from "zod/mini";
 import { HoldfastError } from "../../../protocol/errors.ts";
+import type { QuestionAnswers } from "../../../protocol/question.ts";
 import { PROVIDER } from "./launch-plan.ts";
 import type { Answer, LoopbackServer } from "./loopback-http.ts";
-import { NativeMessage } from "./native-event.ts";
+import { NativeMessage, NativeQuestion } from "./native-event.ts";
 
-const Session = z.object({ id: z.string(), directory: z.string(), parentID: z.nullish(z.string()) });
+const Session = z.object({
+  id: z.string(),
+  directory: z.string(),
+  parentID: z.nullish(z.string()),
+  title: z.optional(z.string()),
+});
 export type NativeSession = z.infer<typeof Session>;
 
 const StoredMessage = z.object({ info: NativeMessage, parts: z.array(z.looseObject({ type: z.string() })) });
 export type StoredMessage = z.infer<typeof StoredMessage>;
+
+const Pending = z.looseObject({ id: z.string(), sessionID: z.string() });
+const PendingPermission = z.object({
+  id: z.string(),
+  sessionID: z.string(),
+  permission: z._default(z.string(), "?"),
+  patterns: z._default(z.array(z.string()), []),
+  tool: z.nullish(z.object({ callID: z.optional(z.string()) })),
+});
+export type PendingPermission = z.infer<typeof PendingPermission>;
 
 export interface ServeApi {
   health(limitMs: number): Promise<string>;
@@ -28,8 +44,12 @@ export interface ServeApi {
   /** Publishes a toast that comes back on the directory's event stream. */
   publishCanary(directory: string, nonce: string, limitMs: number): Promise<void>;
   replyPermission(request: string, reply: "once" | "reject", limitMs: number): Promise<Answer>;
-  pendingPermissions(directory: string, limitMs: number): Promise<Array<{ id: string; sessionID: string }>>;
-  rejectQuestion(request: string): Promise<Answer>;
+  pendingPermissions(directory: string, limitMs: number): Promise<PendingPermission[]>;
+  answerQuestion(request: string, answers: QuestionAnswers | null, limitMs: number): Promise<Answer>;
+  pendingQuestions(directory: string, limitMs: number): Promise<NativeQuestion[]>;
+  /** Kilo: try the provider again, or give up. */
+  replyNetwork(request: string, reply: "retry" | "reject", limitMs: number): Promise<Answer>;
+  pendingNetwork(directory: string, limitMs: number): Promise<Array<{ id: string; sessionID: string }>>;
 }
 
 export function serveApi(server: LoopbackServer, requestMs: number): ServeApi {
@@ -41,6 +61,16 @@ export function serveApi(server: LoopbackServer, requestMs: number): ServeApi {
     server.ask({ method: "POST", path, body, limitMs, ownSocket: true });
   const at = (directory: string) => `directory=${encodeURIComponent(directory)}`;
   const id = encodeURIComponent;
+
+  async function pending<T extends z.ZodMiniType>(
+    path: string,
+    schema: T,
+    directory: string,
+    limitMs: number,
+  ): Promise<Array<z.infer<T>>> {
+    const answer = await server.ask({ method: "GET", path: `${path}?${at(directory)}`, limitMs });
+    return read(`GET ${path}`, answer, z.array(schema));
+  }
 
   return {
     async health(limitMs) {
@@ -87,15 +117,15 @@ export function serveApi(server: LoopbackServer, requestMs: number): ServeApi {
     },
     replyPermission: (request, reply, limitMs) =>
       post(`/permission/${id(request)}/reply`, { reply }, limitMs),
-    async pendingPermissions(directory, limitMs) {
-      const answer = await server.ask({ method: "GET", path: `/permission?${at(directory)}`, limitMs });
-      return read(
-        "GET /permission",
-        answer,
-        z.array(z.looseObject({ id: z.string(), sessionID: z.string() })),
-      );
-    },
-    rejectQuestion: (request) => post(`/question/${id(request)}/reject`, {}),
+    pendingPermissions: (directory, limitMs) => pending("/permission", PendingPermission, directory, limitMs),
+    answerQuestion: (request, answers, limitMs) =>
+      answers === null
+        ? post(`/question/${id(request)}/reject`, {}, limitMs)
+        : post(`/question/${id(request)}/reply`, { answers }, limitMs),
+    pendingQuestions: (directory, limitMs) => pending("/question", NativeQuestion, directory, limitMs),
+    replyNetwork: (request, reply, limitMs) =>
+      post(`/network/${id(request)}/${reply === "retry" ? "reply" : "reject"}`, {}, limitMs),
+    pendingNetwork: (directory, limitMs) => pending("/network", Pending, directory, limitMs),
   };
 }
 

@@ -15,7 +15,7 @@ export function createServeDriver(traits: ServeTraits): Driver {
     gate: "canary-on-stream",
     provesDelivery: true,
     asksPermission: true,
-    asksQuestions: false,
+    asksQuestions: true,
     reportsUsage: true,
   };
 
@@ -27,23 +27,25 @@ export function createServeDriver(traits: ServeTraits): Driver {
 
   async function launch(request: LaunchRequest, locator: Locator | null): Promise<LaunchResult> {
     const server = await startServer(traits, request);
-    const nextMessageId = createNativeIds(() => request.clock.nowAt());
+    const ids = createNativeIds(() => request.clock.nowAt(), traits.ordersById);
     try {
       if (locator === null) {
         const made = await server.api.createSession(request.slot.workspace);
         const resident = openResident({
+          traits,
           request,
           server,
           session: made.id,
           directory: made.directory,
-          nextMessageId,
+          ids,
         });
         return { kind: "new", resident };
       }
       const problem = await missingHistory(server.api, locator);
       if (problem === null) {
         const { nativeId, directory } = locator;
-        const resident = openResident({ request, server, session: nativeId, directory, nextMessageId });
+        for (const { info } of (await server.api.messages(nativeId, NEWEST_MESSAGES)) ?? []) ids.saw(info.id);
+        const resident = openResident({ traits, request, server, session: nativeId, directory, ids });
         return { kind: "resumed", resident, resume: { kind: "proven" } };
       }
       await stopServer(server, request);

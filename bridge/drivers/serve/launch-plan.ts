@@ -1,5 +1,6 @@
 /** Environment and configuration of a server process. Pure. */
 import type { Launch } from "../../../protocol/launch.ts";
+import { askedTools } from "../../../protocol/permission-policy.ts";
 import type { Slot } from "../../slots.ts";
 import type { ServeTraits } from "./traits.ts";
 
@@ -35,20 +36,20 @@ export function launchEnvironment(options: {
     GIT_CONFIG_KEY_0: "safe.directory",
     GIT_CONFIG_VALUE_0: "*",
     [traits.passwordVariable]: options.password,
-    [traits.configVariable]: JSON.stringify(serverConfig(options.launch, options.modelUrl)),
+    [traits.configVariable]: JSON.stringify(serverConfig(traits, options.launch, options.modelUrl)),
     ...traits.quietVariables,
   };
 }
 
 /** The CLI's configuration. The model is pinned by name, so that a restart breaks no prefix of a request. */
-export function serverConfig(launch: Launch, modelUrl: string): unknown {
-  const { model, permissions } = launch;
+export function serverConfig(traits: ServeTraits, launch: Launch, modelUrl: string): unknown {
+  const { model } = launch;
   return {
     model: `${PROVIDER}/${model.name}`,
     small_model: `${PROVIDER}/${model.name}`,
     share: "disabled",
     autoupdate: false,
-    permission: Object.fromEntries(permissions.askedTools.map((tool) => [tool, "ask"])),
+    permission: nativePermissions(traits, launch),
     provider: {
       [PROVIDER]: {
         npm: "@ai-sdk/openai-compatible",
@@ -64,4 +65,17 @@ export function serverConfig(launch: Launch, modelUrl: string): unknown {
       },
     },
   };
+}
+
+/**
+ * What the CLI must ask for, so that the policy is heard; and what it must not even try. The answer to each ask is the
+ * bridge's, from the policy, request by request.
+ */
+function nativePermissions(traits: ServeTraits, launch: Launch): Record<string, "ask" | "deny"> {
+  const asked = askedTools(launch.permissions);
+  const denied = launch.background ? [] : traits.backgroundTools;
+  return Object.fromEntries([
+    ...(asked === "all" ? ["*"] : asked).map((tool) => [tool, "ask"] as const),
+    ...denied.map((tool) => [tool, "deny"] as const),
+  ]);
 }

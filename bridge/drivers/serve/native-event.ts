@@ -55,12 +55,37 @@ const event = <K extends string, S extends z.core.$ZodLooseShape>(type: K, shape
 
 const session = { sessionID: z.string() };
 
+/** A question, as the event and the pending list give it. */
+export const NativeQuestion = z.object({
+  ...session,
+  id: z.string(),
+  questions: z._default(
+    z.array(
+      z.object({
+        question: z._default(z.string(), ""),
+        header: z._default(z.string(), ""),
+        options: z._default(
+          z.array(z.object({ label: z.string(), description: z._default(z.string(), "") })),
+          [],
+        ),
+        multiple: z.nullish(z.boolean()),
+        custom: z.nullish(z.boolean()),
+      }),
+    ),
+    [],
+  ),
+  tool: z.nullish(z.object({ callID: z.optional(z.string()) })),
+});
+export type NativeQuestion = z.infer<typeof NativeQuestion>;
+
 const Known = z.discriminatedUnion("type", [
   event("server.connected", {}),
   event("server.heartbeat", {}),
   event("server.instance.disposed", {}),
   event("tui.toast.show", { message: z.string() }),
-  event("session.created", { info: z.object({ id: z.string(), parentID: z.nullish(z.string()) }) }),
+  event("session.created", {
+    info: z.object({ id: z.string(), parentID: z.nullish(z.string()), title: z.optional(z.string()) }),
+  }),
   event("session.status", { ...session, status: Status }),
   event("session.idle", session),
   event("session.error", { sessionID: z.optional(z.string()), error: z.optional(ErrorInfo) }),
@@ -82,7 +107,25 @@ const Known = z.discriminatedUnion("type", [
     tool: z.nullish(z.object({ callID: z.optional(z.string()) })),
   }),
   event("permission.replied", { ...session, requestID: z.string(), reply: z.string() }),
-  event("question.asked", { ...session, id: z.string() }),
+  event("question.asked", NativeQuestion.shape),
+  event("question.replied", { ...session, requestID: z.string() }),
+  event("question.rejected", { ...session, requestID: z.string() }),
+  event("message.removed", { ...session, messageID: z.string() }),
+  event("message.part.removed", { ...session, messageID: z.string(), partID: z.string() }),
+  // Kilo alone: the bracket of a turn, and a provider that is out of reach.
+  event("session.turn.open", session),
+  event("session.turn.close", { ...session, reason: z.string() }),
+  event("session.network.asked", { ...session, id: z.string(), message: z.optional(z.string()) }),
+  event("session.network.replied", {
+    ...session,
+    requestID: z.optional(z.string()),
+    id: z.optional(z.string()),
+  }),
+  event("session.network.rejected", {
+    ...session,
+    requestID: z.optional(z.string()),
+    id: z.optional(z.string()),
+  }),
 ]);
 export type NativeEvent = z.infer<typeof Known>;
 

@@ -1,44 +1,51 @@
 /**
- * A running server with one session: the shell between the native API and the member. It owns the subscription, the
- * view of the active turn and its timers; it decides nothing about the turn.
+ * A running server with one session: the shell between the native API and the member. It owns the subscription and the
+ * active turn; it decides nothing about the turn.
  */
-import { randomUUID } from "node:crypto";
 import { asHoldfastError, HoldfastError } from "../../../protocol/errors.ts";
 import type { Evidence } from "../../../protocol/evidence.ts";
-import { limited } from "../../limited.ts";
 import type { IdentityResult, LaunchRequest, Prompt, Resident, SubmitResult } from "../driver.ts";
 import { type ActiveTurn, openActiveTurn } from "./active-turn.ts";
+import { createCanary } from "./canary.ts";
 import { messageFate, NEWEST_MESSAGES } from "./history.ts";
 import type { NativeEvent } from "./native-event.ts";
+import type { NativeIds } from "./native-id.ts";
 import type { ServerProcess } from "./server-process.ts";
 import { openSubscription, type Subscription } from "./subscription.ts";
+import type { ServeTraits } from "./traits.ts";
+import { watchUnrequested } from "./unrequested.ts";
 
 /** Ids of messages of earlier turns, kept so that late events of theirs are known. Beyond: the oldest are forgotten. */
 const EARLIER_MESSAGES = 10_000;
-const ABORT_POLL_MS = 50;
+const POLL_MS = 50;
 /** How long an abort waits for the turn to be seen as started; at most half of its own limit. */
 const STARTED_MS = 2000;
 /** How long a lost stream waits for the news of its process's exit. */
 const EXIT_SEEN_MS = 250;
 
 export interface ResidentOptions {
+  traits: ServeTraits;
   request: LaunchRequest;
   server: ServerProcess;
   session: string;
   /** Canonical directory of the session. */
   directory: string;
-  nextMessageId: (prefix: "msg" | "prt") => string;
+  ids: NativeIds;
 }
 
 export function openResident(options: ResidentOptions): Resident {
-  const { request, server, session, directory, nextMessageId } = options;
+  const { traits, request, server, session, directory, ids } = options;
   const { clock, limits, listener } = request;
   const { api } = server;
   const earlierMessages = new Set<string>();
+  const unrequested = watchUnrequested((id, state, detail) => listener.onUnrequested(id, state, detail));
+  const canary = createCanary({
+    clock,
+    publish: (nonce, limitMs) => api.publishCanary(directory, nonce, limitMs),
+  });
   let subscription: Subscription | null = null;
   let opening: Promise<Subscription> | null = null;
-  let canary: { nonce: string; seen: (sequence: number) => void; lost: (reason: string) => void } | null =
-    null;
+  let cancelWatch: () => void = () => undefined;
   let turn: ActiveTurn | null = null;
   /** The active turn's one native abort is out. */
   let isAbortAsked = false;
@@ -59,19 +66,19 @@ export function openResident(options: ResidentOptions): Resident {
   }
 
   function onEvent(event: NativeEvent, sequence: number): void {
-    if (event.type === "tui.toast.show" && event.properties.message === canary?.nonce) {
-      canary.seen(sequence);
-      return;
-    }
-    turn?.take(event);
+    if (event.type === "tui.toast.show" && canary.returned(event.properties.message, sequence)) return;
+    if (event.type === "message.updated") ids.saw(event.properties.info.id);
+    if (turn === null) unrequested.take(event);
+    else turn.take(event);
   }
 
   function onLost(reason: string): void {
     const lost = subscription;
     subscription = null;
+    cancelWatch();
     if (lost === null || isStopping) return;
     listener.onSubscription(lost.number, "lost", reason);
-    canary?.lost(reason);
+    canary.lost(reason);
     const seen = {
       ...evidence("subscription_lost", "stream", reason),
       subscription: lost.number,
@@ -88,8 +95,12 @@ export function openResident(options: ResidentOptions): Resident {
 
   /** A process's death ends its stream too, and often the stream's end is seen first. */
   async function exitedSoon(): Promise<boolean> {
-    const late = new Promise<void>((resolve) => clock.after(EXIT_SEEN_MS, resolve));
+    let cancel: () => void = () => undefined;
+    const late = new Promise<void>((resolve) => {
+      cancel = clock.after(EXIT_SEEN_MS, resolve);
+    });
     await Promise.race([server.process.exited, late]);
+    cancel();
     return server.process.hasExited();
   }
 
@@ -111,6 +122,7 @@ export function openResident(options: ResidentOptions): Resident {
         if (!made.isLive()) throw new HoldfastError("STREAM_LOST", "the stream ended as it opened");
         subscription = made;
         listener.onSubscription(made.number, "live", "");
+        watchForDeafness(made);
         return made;
       })
       .finally(() => {
@@ -119,26 +131,27 @@ export function openResident(options: ResidentOptions): Resident {
     return opening;
   }
 
-  async function gate(): Promise<Evidence> {
-    try {
-      const carrier = await subscribe();
-      const nonce = `holdfast-canary-${randomUUID()}`;
-      const sentMs = clock.monotonicMs();
-      const returned = new Promise<number>((resolve, reject) => {
-        const lost = (reason: string) =>
-          reject(new HoldfastError("GATE_FAILED", `the stream was lost: ${reason}`));
-        canary = { nonce, seen: resolve, lost };
-      });
-      // The publishing call may fail first; nobody waits for this one then.
-      returned.catch(() => undefined);
-      const sequence = await limited(
-        { clock, limitMs: limits.canaryMs, code: "GATE_FAILED", what: "the canary did not come back" },
-        async () => {
-          const published = api.publishCanary(directory, nonce, limits.canaryMs);
-          const [sequence] = await Promise.all([returned, published]);
-          return sequence;
+  /** A stream may go on with heartbeats and carry no events: a canary now and then finds that, in a turn and between turns. */
+  function watchForDeafness(carrier: Subscription): void {
+    cancelWatch = clock.after(limits.canaryEveryMs, () => {
+      if (!carrier.isLive()) return;
+      canary.send(limits.canaryMs).then(
+        () => {
+          if (carrier.isLive()) watchForDeafness(carrier);
+        },
+        (error: unknown) => {
+          if (carrier.isLive()) carrier.fail(`a canary did not come back: ${asHoldfastError(error).message}`);
         },
       );
+    });
+  }
+
+  async function gate(): Promise<Evidence> {
+    ids.check();
+    try {
+      const carrier = await subscribe();
+      const sentMs = clock.monotonicMs();
+      const [sequence] = await Promise.all([canary.send(limits.canaryMs), untilIdle()]);
       // It must have come on the subscription that will carry the turn, and that one must still be there.
       if (!carrier.isLive()) throw new HoldfastError("GATE_FAILED", "the stream was lost during the gate");
       const tookMs = Math.round(clock.monotonicMs() - sentMs);
@@ -149,15 +162,25 @@ export function openResident(options: ResidentOptions): Resident {
       };
     } catch (error) {
       throw new HoldfastError("GATE_FAILED", asHoldfastError(error).message, { cause: error });
-    } finally {
-      canary = null;
+    }
+  }
+
+  /** A prompt to a session that works on something of its own would be steered into it, or queued behind it. */
+  async function untilIdle(): Promise<void> {
+    const deadlineMs = clock.monotonicMs() + limits.requestMs;
+    while ((await api.busySessions(directory)).includes(session)) {
+      if (clock.monotonicMs() >= deadlineMs) {
+        throw new HoldfastError("GATE_FAILED", "the session is busy with something that nobody asked for");
+      }
+      await wait(POLL_MS);
     }
   }
 
   async function submit(prompt: Prompt): Promise<SubmitResult> {
     isAbortAsked = false;
-    turn = openActiveTurn({
+    const opened = openActiveTurn({
       api,
+      traits,
       request,
       session,
       directory,
@@ -167,9 +190,17 @@ export function openResident(options: ResidentOptions): Resident {
       onObservation: (observation) => listener.onObservation(observation),
     });
     try {
+      await opened.noteGhosts();
+    } catch (error) {
+      opened.close();
+      return { kind: "rejected", detail: asHoldfastError(error).message };
+    }
+    turn = opened;
+    unrequested.end("a turn begins");
+    try {
       const answer = await api.prompt(session, {
         messageId: prompt.nativeMessage,
-        partId: nextMessageId("prt"),
+        partId: ids.next("prt"),
         text: prompt.text,
         model: request.launch.model.name,
       });
@@ -192,11 +223,9 @@ export function openResident(options: ResidentOptions): Resident {
       await api.abort(session, limits.abortMs);
       for (;;) {
         const busy = await api.busySessions(directory);
-        const ours =
-          turn === null ? busy.filter((id) => id === session) : busy.filter((id) => turn?.isOurs(id));
-        if (ours.length === 0) return true;
+        if (!busy.some((id) => id === session || turn?.isOurs(id))) return true;
         if (clock.monotonicMs() >= deadlineMs) return false;
-        await new Promise<void>((resolve) => clock.after(ABORT_POLL_MS, resolve));
+        await wait(POLL_MS);
       }
     } catch (error) {
       request.log.warn("the native abort failed", { error: asHoldfastError(error).message });
@@ -210,9 +239,11 @@ export function openResident(options: ResidentOptions): Resident {
     while (clock.monotonicMs() < deadlineMs) {
       if (turn === null || turn.hasStarted()) return;
       if ((await api.busySessions(directory)).includes(session)) return;
-      await new Promise<void>((resolve) => clock.after(ABORT_POLL_MS, resolve));
+      await wait(POLL_MS);
     }
   }
+
+  const wait = (ms: number) => new Promise<void>((resolve) => clock.after(ms, resolve));
 
   async function holdsMessage(nativeMessage: string): Promise<"absent" | "present" | "unclear"> {
     try {
@@ -246,6 +277,11 @@ export function openResident(options: ResidentOptions): Resident {
     }
   }
 
+  function activeTurn(): ActiveTurn {
+    if (turn === null) throw new HoldfastError("REQUEST_UNKNOWN");
+    return turn;
+  }
+
   return {
     processGeneration: request.processGeneration,
     nativeId: session,
@@ -253,14 +289,17 @@ export function openResident(options: ResidentOptions): Resident {
     subscription: () => (subscription?.isLive() ? subscription.number : null),
     hasExited: () => server.process.hasExited(),
     gate,
-    nextMessageId: () => nextMessageId("msg"),
+    nextMessageId: () => ids.next("msg"),
     submit,
     abort,
     holdsMessage,
     verify,
+    answerPermission: (asking, id, reply) => activeTurn().answerPermission(asking, id, reply),
+    answerQuestion: (asking, id, answers) => activeTurn().answerQuestion(asking, id, answers),
     endTurn,
     async stop() {
       isStopping = true;
+      cancelWatch();
       const mustAbort = turn !== null && !isAbortAsked;
       endTurn();
       const left = await server.process.stop(limits.stopMs, async () => {

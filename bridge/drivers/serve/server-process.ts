@@ -56,8 +56,11 @@ export async function startServer(traits: ServeTraits, request: LaunchRequest): 
         what: `${traits.cli} start`,
         signal: request.signal,
       },
-      () => Promise.race([readyPort(native.stdout, traits.readyLine), earlyExit(native, traits.cli, log)]),
-    );
+      () => Promise.race([readyPort(native.stdout, traits.readyLine), earlyExit(native, traits.cli)]),
+    ).catch((error: unknown) => {
+      if (native.hasExited()) log.warn("the CLI ended before it was ready", { cli: traits.cli });
+      throw error;
+    });
     native.stdout.resume();
     const http = loopbackServer(port, traits.userName, password);
     const api = serveApi(http, limits.requestMs);
@@ -102,9 +105,8 @@ function readyPort(stdout: Readable, line: RegExp): Promise<number> {
   });
 }
 
-async function earlyExit(native: NativeProcess, cli: string, log: LaunchRequest["log"]): Promise<never> {
+async function earlyExit(native: NativeProcess, cli: string): Promise<never> {
   const exit = await native.exited;
-  log.warn("the CLI ended before it was ready", { cli, stderr: exit.stderrTail });
   throw new HoldfastError(
     "CLI_NOT_READY",
     `${cli} ended before it was ready (code ${exit.code}, signal ${exit.signal})`,

@@ -18,6 +18,8 @@ export interface Subscription {
   isLive(): boolean;
   /** Lets go of it on purpose; `onLost` is not called. */
   close(): void;
+  /** Gives it up as lost, for a reason that only its user can see. */
+  fail(reason: string): void;
 }
 
 export interface SubscriptionOptions {
@@ -98,7 +100,13 @@ export function openSubscription(options: SubscriptionOptions): Promise<Subscrip
     settleOpen = (error) => {
       cancelTimer();
       if (error === null)
-        resolve({ number, sequence: () => sequence, isLive: () => state === "live", close: () => end(null) });
+        resolve({
+          number,
+          sequence: () => sequence,
+          isLive: () => state === "live",
+          close: () => end(null),
+          fail: (reason) => end(reason),
+        });
       else reject(error);
     };
     request.once("response", onResponse);

@@ -33,6 +33,9 @@ export interface TextBook {
   delta(message: string, part: string, text: string): TextChange[];
   /** Takes back every part of the answer that was not finished. */
   withdrawUnfinished(): TextChange[];
+  /** The CLI took a part, or a whole message, back. */
+  removePart(part: string): TextChange[];
+  removeMessage(message: string): TextChange[];
   undeclared(): string[];
 }
 
@@ -77,6 +80,14 @@ export function createTextBook(earlierMessages: ReadonlySet<string>): TextBook {
     heldChars = 0;
   }
 
+  function remove(id: string): TextChange[] {
+    const part = parts.get(id);
+    parts.delete(id);
+    return part === undefined || part.told === "" || part.isWithdrawn
+      ? []
+      : [{ kind: "withdrawn", part: id }];
+  }
+
   return {
     declare(message, role, isSummary) {
       const owner: Owner = role === "assistant" && !isSummary ? "answer" : "not_answer";
@@ -117,6 +128,9 @@ export function createTextBook(earlierMessages: ReadonlySet<string>): TextBook {
         return part.told === "" ? [] : [{ kind: "withdrawn" as const, part: id }];
       });
     },
+    removePart: remove,
+    removeMessage: (message) =>
+      [...parts].flatMap(([id, part]) => (part.message === message ? remove(id) : [])),
     undeclared: () => [
       ...new Set([...parts.values()].flatMap(({ message }) => (owners.has(message) ? [] : [message]))),
     ],

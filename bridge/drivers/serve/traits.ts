@@ -15,6 +15,14 @@ export interface ServeTraits {
   readonly passwordVariable: string;
   /** Takes the configuration as JSON. */
   readonly configVariable: string;
+  /** Each turn has an opening and a closing event of its own. */
+  readonly hasTurnBrackets: boolean;
+  /** History is ordered by message id: an id that lies in the future, or falls, would hide earlier turns. */
+  readonly ordersById: boolean;
+  /** A provider out of reach parks the turn on a request that waits for ever. */
+  readonly asksForNetwork: boolean;
+  /** Tools that work on when their turn has ended; denied unless the member allows background work. */
+  readonly backgroundTools: readonly string[];
   /** Switches off updates, telemetry and outside fetches. */
   readonly quietVariables: Readonly<Record<string, string>>;
 }

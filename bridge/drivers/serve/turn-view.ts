@@ -5,7 +5,9 @@
  * user message was seen, the root was busy after it, no assistant message of the root is open, and every descendant is
  * quiet. Only the root and sessions that it reported move a turn.
  */
+import { clip } from "../../../protocol/errors.ts";
 import type { TailReference } from "../../../protocol/locator.ts";
+import type { Ancestry } from "../../../protocol/question.ts";
 import type { NativeStatus } from "../../../protocol/settlement.ts";
 import { NO_USAGE, sumUsage, type Usage } from "../../../protocol/usage.ts";
 import type { NativeError } from "../driver.ts";
@@ -44,7 +46,9 @@ export interface TurnView {
   /** Sessions under the root that are not idle. */
   busyDescendants(): string[];
   /** Takes a session as the root's whose creation was not seen: it was found by asking for its parents. */
-  adopt(session: string): void;
+  adopt(session: string, parent: string, title: string): void;
+  /** From the session up to the root, each with the title that the CLI gave it. */
+  ancestry(session: string): Ancestry;
   /** Takes the server's word that these sessions are idle: one that was created and never ran sends no event. */
   quiet(sessions: Iterable<string>): ViewChange[];
   /** The tool call was not seen to end. */
@@ -56,12 +60,18 @@ export interface TurnView {
   hasStarted(): boolean;
 }
 
+/**
+ * @param isBracketed the CLI opens and closes each turn by events of its own (Kilo): the end needs the closed bracket too
+ */
 export function createTurnView(
   root: string,
   ownMessage: string,
   earlierMessages: ReadonlySet<string>,
+  isBracketed = false,
 ): TurnView {
   const descendants = new Map<string, "busy" | "idle">();
+  const kin = new Map<string, { parent: string; title: string }>();
+  let bracket: "none" | "open" | "closed" = "none";
   /** The root's assistant messages in the order in which they were first seen, each in its latest form. */
   const answers = new Map<string, NativeMessage>();
   const tools = new Map<string, string>();
@@ -82,8 +92,8 @@ export function createTurnView(
   function read(event: NativeEvent): ViewChange[] {
     switch (event.type) {
       case "session.created": {
-        const { id, parentID } = event.properties.info;
-        if (sawOwnMessage && parentID != null && isOurs(parentID)) descendants.set(id, "busy");
+        const { id, parentID, title } = event.properties.info;
+        if (sawOwnMessage && parentID != null && isOurs(parentID)) adopt(id, parentID, title ?? "");
         return [];
       }
       case "session.status":
@@ -109,12 +119,35 @@ export function createTurnView(
       case "permission.asked":
       case "permission.replied":
       case "question.asked":
+      case "question.replied":
+      case "question.rejected":
+      case "session.network.asked":
+      case "session.network.replied":
+      case "session.network.rejected":
         return [];
+      case "session.turn.open":
+      case "session.turn.close":
+        if (event.properties.sessionID === root && sawOwnMessage) {
+          bracket = event.type === "session.turn.open" ? "open" : "closed";
+        }
+        return [];
+      case "message.removed":
+        if (event.properties.sessionID !== root) return [];
+        answers.delete(event.properties.messageID);
+        return texts.removeMessage(event.properties.messageID);
+      case "message.part.removed":
+        return event.properties.sessionID === root ? texts.removePart(event.properties.partID) : [];
       default: {
         const never: never = event;
         throw new TypeError(`event ${String(never)} is not handled`);
       }
     }
+  }
+
+  function adopt(session: string, parent: string, title: string): void {
+    if (isOurs(session)) return;
+    descendants.set(session, "busy");
+    kin.set(session, { parent, title });
   }
 
   function isOurs(session: string): boolean {
@@ -204,6 +237,7 @@ export function createTurnView(
 
   function isFinal(): boolean {
     if (!isRootIdle || !sawOwnMessage || !sawBusy) return false;
+    if (isBracketed && bracket !== "closed") return false;
     return [...descendants.values()].every((state) => state === "idle");
   }
 
@@ -233,8 +267,16 @@ export function createTurnView(
       for (const session of sessions) if (descendants.has(session)) descendants.set(session, "idle");
       return isFinal() ? [finish()] : [];
     },
-    adopt(session) {
-      if (!isOurs(session)) descendants.set(session, "busy");
+    adopt,
+    ancestry(session) {
+      const path: Ancestry = [];
+      let at: string | undefined = session;
+      while (at !== undefined && path.length < 32) {
+        const known = kin.get(at);
+        path.push({ session: at, title: clip(known?.title ?? "", 200) });
+        at = known?.parent;
+      }
+      return path;
     },
     isAtWork(session, call) {
       const status = tools.get(`${session} ${call}`);

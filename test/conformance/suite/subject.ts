@@ -6,6 +6,7 @@ import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, beforeEach } from "vitest";
 import type { DriverManifest } from "../../../bridge/drivers/driver.ts";
 import type { MemberOptions } from "../../../controller/store/records.ts";
+import { ALLOW_ALL } from "../../../protocol/permission-policy.ts";
 import { isOpen } from "../../../protocol/record-state.ts";
 import type { Settlement } from "../../../protocol/settlement.ts";
 import type { Usage } from "../../../protocol/usage.ts";
@@ -100,7 +101,7 @@ async function makeStage(subject: DriverSubject, atEnd: (end: () => Promise<void
     return made;
   }
 
-  const askedTools = [subject.tools.shell("").name];
+  const tool = subject.tools.shell("").name;
   return {
     subject,
     t,
@@ -108,7 +109,8 @@ async function makeStage(subject: DriverSubject, atEnd: (end: () => Promise<void
     workspace: `${t.host.store.sandbox(sandbox)?.directory}/workspace`,
     fresh,
     steady: () => keep("steady", fresh),
-    asked: (policy) => keep(policy, () => fresh({ permissions: { policy, askedTools } })),
+    asked: (action) =>
+      keep(action, () => fresh({ permissions: { ...ALLOW_ALL, rules: [{ tool, pattern: "*", action }] } })),
   };
 }
 

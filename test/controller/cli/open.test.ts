@@ -82,11 +82,6 @@ test("without an engine a host opens in silence, unless the store has containers
   expect(output.err()).toContain("no container engine answers");
 });
 
-test("labels are put on containers, and into the environment of processes", () => {
-  const environment = readEnvironment({}, { HOLDFAST_LABELS: "a=1" });
-  expect(environment.labels).toEqual({ a: "1" });
-});
-
 test("the members that the command line makes fit the store", () => {
   expect(MemberOptions.safeParse(memberOptions("m")).success).toBe(true);
 });

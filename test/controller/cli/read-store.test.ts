@@ -20,5 +20,5 @@ test("a look works beside the owner, may not write, and lets go also when it fai
   owner.createSandbox({ id: "sb-1", kind: "process", directory: "/d" });
   expect(readStore(environment, (store) => store.sandboxes().map(({ id }) => id))).toEqual(["sb-1"]);
   expect(() => readStore(environment, (store) => store.setWanted("sb-1", "removed"))).toThrow(TypeError);
-  expect(() => readStore(environment, () => Number.parseInt("1", 99).toFixed(101))).toThrow(RangeError);
+  expect(() => readStore(environment, () => (1).toFixed(101))).toThrow(RangeError);
 });

@@ -13,7 +13,7 @@ function liveTurn() {
   return {
     ...turn,
     say: (part: string, offset: number, text: string) =>
-      turn.text({ kind: "delta", member: "m-1", turn: "t-1", part, offset, text }),
+      turn.text({ kind: "delta", turn: "t-1", part, offset, text }),
     happen(event: ControlEvent) {
       seq += 1;
       turn.event({ seq, at: AT, event });
@@ -28,7 +28,7 @@ test("text streams as it comes, parts on lines of their own, and a snapshot that
   await Promise.resolve();
   turn.say("a", 0, "Hel");
   turn.say("a", 3, "lo");
-  turn.text({ kind: "snapshot", member: "m-1", turn: "t-1", part: "a", text: "Hello" });
+  turn.text({ kind: "snapshot", turn: "t-1", part: "a", text: "Hello" });
   turn.say("b", 0, "World\n");
   turn.say("c", 0, "!");
   turn.settle(SETTLEMENT);
@@ -43,7 +43,7 @@ test("text that replaces what was shown is said to do so", async () => {
   const shown = show(turn.handle, output);
   await Promise.resolve();
   turn.say("a", 0, "Wrong");
-  turn.text({ kind: "snapshot", member: "m-1", turn: "t-1", part: "a", text: "Right" });
+  turn.text({ kind: "snapshot", turn: "t-1", part: "a", text: "Right" });
   turn.settle(SETTLEMENT);
   await shown;
   expect(output.out()).toBe("Wrong\nRight\n");

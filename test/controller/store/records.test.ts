@@ -2,12 +2,9 @@ import { expect, test } from "vitest";
 import { MemberRow, SandboxRow, TurnRow } from "../../../controller/store/records.ts";
 import { wrongBounds } from "../../support/bounds.ts";
 import { changed } from "../../support/changed.ts";
+import { OPTIONS } from "../../support/member-options.ts";
 import { AT, CONTAINER, LOCATOR, SETTLEMENT } from "../../support/samples.ts";
 
-const OPTIONS = {
-  model: { name: "m1", protocol: "chat-completions", contextTokens: 1000, outputTokens: 100 },
-  permissions: { policy: "allow", askedTools: ["bash"] },
-};
 const SANDBOX = {
   id: "box",
   kind: "docker",

@@ -4,13 +4,9 @@ import { openStore } from "../../../controller/store/sqlite-store.ts";
 import type { Store } from "../../../controller/store/store.ts";
 import type { ControlEvent, NumberedEvent } from "../../../protocol/events.ts";
 import type { ContextStatus, Settlement } from "../../../protocol/settlement.ts";
+import { OPTIONS } from "../../support/member-options.ts";
 import { AT, CONTAINER, SETTLEMENT } from "../../support/samples.ts";
 import { temporaryDirectory } from "../../support/temporary-directory.ts";
-
-export const OPTIONS = {
-  model: { name: "m1", protocol: "chat-completions", contextTokens: 1000, outputTokens: 100 },
-  permissions: { policy: "allow", askedTools: [] },
-} as const;
 
 export interface Rig {
   store: Store;
@@ -41,12 +37,7 @@ export function storeRig(): Rig {
       rig.store.follow(id, { journalId: `journal-${id}`, epoch: 1, seq: 0 });
     },
     member(id, sandbox = "box") {
-      rig.store.createMember({
-        id,
-        sandbox,
-        cli: "opencode",
-        options: { ...OPTIONS, permissions: { policy: "allow", askedTools: [] } },
-      });
+      rig.store.createMember({ id, sandbox, cli: "opencode", options: OPTIONS });
     },
     admit: (id, member = "m-1") => {
       rig.store.admit({ id, member, textSha256: "ab", textBytes: 2 });

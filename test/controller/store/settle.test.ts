@@ -2,6 +2,7 @@ import { expect, test } from "vitest";
 import type { MemberRow } from "../../../controller/store/records.ts";
 import { settleMember } from "../../../controller/store/settle.ts";
 import type { Settlement } from "../../../protocol/settlement.ts";
+import { OPTIONS } from "../../support/member-options.ts";
 import { AT, CONTAINER, LOCATOR, SETTLEMENT } from "../../support/samples.ts";
 
 const SESSION = SETTLEMENT.session as NonNullable<Settlement["session"]>;
@@ -9,10 +10,7 @@ const RETAINED: MemberRow = {
   id: "m-1",
   sandbox: "box-1",
   cli: "opencode",
-  options: {
-    model: { name: "m1", protocol: "chat-completions", contextTokens: 1000, outputTokens: 100 },
-    permissions: { policy: "allow", askedTools: [] },
-  },
+  options: OPTIONS,
   submissions: 3,
   settled_turns: 2,
   locator: LOCATOR,
