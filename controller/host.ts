@@ -7,13 +7,14 @@ import type { Clock } from "../protocol/clock.ts";
 import { asHoldfastError, type ErrorCode, HoldfastError } from "../protocol/errors.ts";
 import { OurId } from "../protocol/ids.ts";
 import { CliName } from "../protocol/locator.ts";
-import { METHODS } from "../protocol/methods.ts";
+import { METHODS, type Params } from "../protocol/methods.ts";
 import { ALLOW_ALL } from "../protocol/permission-policy.ts";
 import { isOpen } from "../protocol/record-state.ts";
 import type { Settlement } from "../protocol/settlement.ts";
 import { admitTurn, launchOf } from "./admission.ts";
 import { realClock } from "./clock.ts";
 import { hostSettlement } from "./host-settlement.ts";
+import { openRequests, type UserRequest } from "./open-requests.ts";
 import { reconcile } from "./reconcile.ts";
 import { checkedBase, type ModelRoute } from "./relay/forwarder.ts";
 import { createLiveSandbox, type LiveSandbox } from "./sandbox-handle.ts";
@@ -70,6 +71,12 @@ export interface Host {
   /** A turn that runs now, or null. */
   running(turn: string): TurnHandle | null;
   turn(id: string): TurnRow;
+  /** Permissions and questions of the member that wait for the user, oldest first; also after a restart. */
+  openRequests(member: string): UserRequest[];
+  /** Throws REQUEST_UNKNOWN, REQUEST_CLOSED, ABORT_NO_TURN. The turn's events tell what became of it. */
+  answerPermission(params: Params<"permission.answer">): Promise<void>;
+  /** `answers` null rejects the question. Throws as above, and REQUEST_INVALID for answers that do not fit. */
+  answerQuestion(params: Params<"question.answer">): Promise<void>;
   readonly store: Store;
   /** Lets go of everything; sandboxes and their turns go on. */
   close(): Promise<void>;
@@ -250,6 +257,17 @@ export async function openHost(options: HostOptions): Promise<Host> {
     throw error;
   }
 
+  /** Asks the bridge that has the turn. */
+  async function ask<M extends "permission.answer" | "question.answer">(
+    turn: string,
+    method: M,
+    params: Params<M>,
+  ) {
+    const sandbox = sandboxOf(memberRow(turnRow(turn).member).sandbox);
+    const { link } = await sandbox.ready();
+    return link.request(method, params);
+  }
+
   return {
     store,
     createSandbox({ kind, id }) {
@@ -304,6 +322,17 @@ export async function openHost(options: HostOptions): Promise<Host> {
       return null;
     },
     turn: turnRow,
+    openRequests: (member) =>
+      store
+        .openTurnsOf(memberRow(member).sandbox)
+        .filter((turn) => turn.member === member)
+        .flatMap((turn) => openRequests(store.eventsOf(turn.id))),
+    async answerPermission(params) {
+      await ask(params.turn, "permission.answer", params);
+    },
+    async answerQuestion(params) {
+      await ask(params.turn, "question.answer", params);
+    },
     async close() {
       // All at once: each may wait for its engine.
       await Promise.all([...live.values()].map((sandbox) => sandbox.close()));

@@ -3,8 +3,11 @@ export { ERROR_CATALOGUE, type ErrorCode, HoldfastError } from "../protocol/erro
 export type { ControlEvent, NumberedEvent } from "../protocol/events.ts";
 export type { Evidence } from "../protocol/evidence.ts";
 export type { Locator } from "../protocol/locator.ts";
+export { ALLOW_ALL, MemberPolicy, type PermissionRule } from "../protocol/permission-policy.ts";
+export type { QuestionAnswers, QuestionRequest } from "../protocol/question.ts";
 export type { ContextStatus, Outcome, Settlement } from "../protocol/settlement.ts";
 export { type Host, type HostOptions, openHost, type TurnOptions } from "./host.ts";
+export type { UserRequest } from "./open-requests.ts";
 export type { ModelRoute } from "./relay/forwarder.ts";
 export { DOCKER_DEFAULTS, type DockerOptions, dockerSandboxes } from "./sandboxes/docker.ts";
 export { type EngineApi, engineSocket, openEngine } from "./sandboxes/engine-api.ts";

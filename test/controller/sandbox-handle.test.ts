@@ -134,21 +134,47 @@ test("after a link was lost the helper is challenged again before the next turn"
   ]);
 });
 
+/** Numbers of the links on which the bridge was challenged and given a turn. */
+function linksOf(bridge: FakeBridge): { challenged: number[]; submitted: number[] } {
+  const seen = { challenged: [] as number[], submitted: [] as number[] };
+  const { "bridge.challenge": challenge, "turn.submit": submit } = bridge.answers;
+  bridge.answers["bridge.challenge"] = (params) => {
+    seen.challenged.push(bridge.welcomes.length);
+    return challenge(params);
+  };
+  bridge.answers["turn.submit"] = (params) => {
+    seen.submitted.push(bridge.welcomes.length);
+    return submit(params);
+  };
+  return seen;
+}
+
 test("no turn goes to a bridge that came after the attestation", async () => {
   const { fake, member, sandboxes } = await boxed();
   await fake.host.startSandbox("box");
   const bridge = fake.bridge();
+  const links = linksOf(bridge);
   // Whenever the turn's way is prepared, the link becomes another one.
   sandboxes.before.pinned = async () => {
     if (bridge.welcomes.length > 2) return;
     bridge.vanish();
-    await until("the end", () => bridge.closes.length === 1);
+    await until("the end", () => bridge.closes.length === bridge.welcomes.length);
     await bridge.dial();
   };
   fake.host.submit(member, "hello");
   await bridge.untilAsked("turn.submit");
-  const methods = bridge.asked.map(({ method }) => method);
-  expect(methods.lastIndexOf("bridge.challenge")).toBe(methods.indexOf("turn.submit") - 1);
+  expect(links).toEqual({ challenged: [3], submitted: [3] });
+});
+
+test("a bridge that takes the place of one that is still linked is challenged of its own", async () => {
+  const { fake, member } = await boxed();
+  await fake.host.startSandbox("box");
+  const bridge = fake.bridge();
+  const links = linksOf(bridge);
+  await bridge.dial();
+  fake.host.submit(member, "hello");
+  await bridge.untilAsked("turn.submit");
+  expect(links).toEqual({ challenged: [2], submitted: [2] });
 });
 
 test("a bridge that never dials is given up within its limit, with its last words", async () => {
