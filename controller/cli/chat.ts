@@ -13,12 +13,20 @@ export const chat: Command = {
   name: "chat",
   summary:
     "Talks with an agent in a sandbox; Ctrl-C aborts a turn, Ctrl-D leaves (the conversation is kept).",
-  usage: `${MODEL_USAGE} [--sandbox docker|process] [--member ID]
+  usage: `${MODEL_USAGE} [--cli opencode|kilo] [--sandbox docker|process]
+       [--permissions allow|ask|deny] [--member ID]
 
---member goes on with a conversation that was kept; --model and --sandbox are its own then.
-The agent's tools run without asking. Input that is no terminal: each line is a message, answers go to stdout,
+--member goes on with a conversation that was kept; --model, --cli, --sandbox and --permissions are its own then.
+--permissions allow (the default) lets the agent's tools run, each use once; ask asks you here before each use, with the
+task that wants it; deny rejects each. Native questions are always asked here. Input that is no terminal: each line is a message, answers go to stdout,
 everything else to stderr, and the exit code is 0 when every turn completed.`,
-  options: { ...MODEL_OPTIONS, sandbox: { type: "string" }, member: { type: "string" } },
+  options: {
+    ...MODEL_OPTIONS,
+    cli: { type: "string" },
+    sandbox: { type: "string" },
+    permissions: { type: "string" },
+    member: { type: "string" },
+  },
   words: { min: 0, max: 0 },
   async run({ values, environment, output }) {
     const { route, model } = readSettings(values);
@@ -56,8 +64,9 @@ everything else to stderr, and the exit code is 0 when every turn completed.`,
 
 function readSettings(values: Values): { route: ModelRoute; model: string | null } {
   const isKept = text(values, "member") !== undefined;
-  if (isKept && text(values, "sandbox") !== undefined)
-    throw new HoldfastError("USAGE", "a member has its sandbox: leave --sandbox out");
+  const own = ["sandbox", "cli", "permissions"].find((name) => text(values, name) !== undefined);
+  if (isKept && own !== undefined)
+    throw new HoldfastError("USAGE", `a member has its own: leave --${own} out`);
   if (!isKept || text(values, "model") !== undefined) {
     const settings = readModel(values);
     if (settings !== null) return settings;
@@ -80,12 +89,14 @@ async function findMember(options: {
   const { host, setup } = options.opened;
   const asked = text(values, "member");
   if (asked === undefined) {
+    const cli = chosen(values, "cli", ["opencode", "kilo"]) ?? "opencode";
+    const action = chosen(values, "permissions", ["allow", "ask", "deny"]) ?? "allow";
     const kind = await chooseKind(text(values, "sandbox"), setup, output);
     return {
       kept: null,
       make() {
         const sandbox = host.createSandbox({ kind }).id;
-        const { id } = host.createMember({ sandbox, cli: "opencode", ...memberOptions(model ?? "") });
+        const { id } = host.createMember({ sandbox, cli, ...memberOptions(model ?? "", action) });
         if (output.isJson) output.json({ kind: "member", member: id, sandbox });
         return id;
       },
@@ -99,6 +110,15 @@ async function findMember(options: {
     throw new HoldfastError("USAGE", `the model of ${asked} is ${own.model.name}: leave --model out`);
   await chooseKind(row.kind, setup, output);
   return { kept: asked, make: () => asked };
+}
+
+/** An option that takes one of a few words. */
+function chosen<Word extends string>(values: Values, name: string, words: readonly Word[]): Word | undefined {
+  const given = text(values, name);
+  const word = words.find((candidate) => candidate === given);
+  if (given !== undefined && word === undefined)
+    throw new HoldfastError("USAGE", `--${name} takes ${words.join(", ")}, not ${given}`);
+  return word;
 }
 
 /** Stops the sandbox, so that nothing goes on running unseen, and says how to come back. */

@@ -26,7 +26,7 @@ export interface Command {
 }
 
 /** Understood by every command. */
-export const COMMON_OPTIONS = {
+const COMMON_OPTIONS = {
   help: { type: "boolean", short: "h" },
   json: { type: "boolean" },
   store: { type: "string" },

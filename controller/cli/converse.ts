@@ -2,6 +2,7 @@
 import { asHoldfastError } from "../../protocol/errors.ts";
 import type { Host } from "../host.ts";
 import type { TurnHandle } from "../turn-handle.ts";
+import { type AnswerPorts, createAsker } from "./asks.ts";
 import { orAborted, watchInterrupts } from "./interrupts.ts";
 import type { Messages } from "./messages.ts";
 import { type Output, oneLine } from "./output.ts";
@@ -43,15 +44,32 @@ export async function converse(options: {
   async function follow(handle: TurnHandle, awaited?: string): Promise<void> {
     turn = handle;
     isAborting = false;
+    const asker = createAsker({ ports: answers(host), output, nextLine });
+    // What was asked before we came (after a restart) still waits.
+    for (const request of host.openRequests(handle.member)) asker.take(request);
     try {
-      const settlement = await orAborted(show(handle, output, awaited), leaving.signal);
+      const shown = show(handle, output, awaited, asker.take);
+      const settlement = await orAborted(shown, leaving.signal);
       if (settlement?.outcome !== "completed") failed += 1;
     } finally {
+      asker.end();
       turn = null;
     }
   }
 
   const messages = options.open(onInterrupt);
+  const reader = messages[Symbol.asyncIterator]();
+  let reading: Promise<IteratorResult<string>> | null = null;
+
+  /** The next line, be it a message or an answer; a line that nobody waited for in the end is the next one's. */
+  async function nextLine(signal: AbortSignal): Promise<string | null> {
+    reading ??= reader.next();
+    const line = await orAborted(reading, signal);
+    if (line === null) return null;
+    reading = null;
+    return line.done === true ? null : line.value;
+  }
+
   const unwatch = watchInterrupts(onInterrupt);
   try {
     const running = kept === null ? null : runningTurn(host, kept);
@@ -60,7 +78,9 @@ export async function converse(options: {
       await follow(running, "the turn goes on");
     }
     messages.prompt();
-    for await (const message of messages) {
+    for (;;) {
+      const message = await nextLine(leaving.signal);
+      if (message === null) break;
       if (message.trim() !== "") {
         const handle = submit(message);
         if (handle !== null) await follow(handle);
@@ -84,6 +104,14 @@ export async function converse(options: {
       return null;
     }
   }
+}
+
+function answers(host: Host): AnswerPorts {
+  return {
+    permission: (turn, session, request, reply) => host.answerPermission({ turn, session, request, reply }),
+    question: (turn, session, request, given) =>
+      host.answerQuestion({ turn, session, request, answers: given }),
+  };
 }
 
 function runningTurn(host: Host, member: string): TurnHandle | null {

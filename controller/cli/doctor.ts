@@ -39,7 +39,7 @@ export const doctor: Command = {
 const MARKS = { ok: "ok ", warning: "?? ", failed: "!! " } as const;
 
 /** @param command how the user types a command of ours */
-export async function runChecks(
+async function runChecks(
   environment: Environment,
   command: (words: string) => string,
 ): Promise<Check[]> {

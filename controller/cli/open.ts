@@ -1,7 +1,7 @@
 /** Opens the host that the command line works on. */
 
 import { HoldfastError } from "../../protocol/errors.ts";
-import { ALLOW_ALL } from "../../protocol/permission-policy.ts";
+import { ALLOW_ALL, type PermissionAction } from "../../protocol/permission-policy.ts";
 import { type Host, openHost } from "../host.ts";
 import type { ModelRoute } from "../relay/forwarder.ts";
 import type { SandboxDriver } from "../sandboxes/sandbox.ts";
@@ -111,10 +111,10 @@ export async function chooseKind(
 }
 
 /** The settings of a member that the command line makes. */
-export function memberOptions(model: string) {
+export function memberOptions(model: string, action: PermissionAction = "allow") {
   return {
     model: { name: model, protocol: "chat-completions" as const, contextTokens: 128_000, outputTokens: 8192 },
-    permissions: ALLOW_ALL,
+    permissions: { ...ALLOW_ALL, default: action },
     background: false,
   };
 }

@@ -5,7 +5,7 @@
  */
 import type { HoldfastError } from "../../protocol/errors.ts";
 
-export type Style = "plain" | "bold" | "dim";
+type Style = "plain" | "bold" | "dim";
 
 export interface Output {
   readonly isJson: boolean;

@@ -11,12 +11,14 @@ const SILENCE_MS = 1500;
 
 /**
  * Shows a turn as it goes, and its settlement. Throws what the handle throws: STOPPED, OVERLOADED.
+ * @param onEvent gets each event once it was shown
  * @param awaited what a turn that says nothing at first is waiting for
  */
 export async function show(
   turn: TurnHandle,
   output: Output,
   awaited = "starting the sandbox",
+  onEvent: (event: ControlEvent) => void = () => undefined,
 ): Promise<Settlement> {
   const shown = new Map<string, string>();
   let last: string | null = null;
@@ -38,6 +40,7 @@ export async function show(
       } else if (update.kind === "event") {
         const note = noteOf(update.entry.event);
         if (note !== null) output.progress(note, "dim");
+        onEvent(update.entry.event);
       }
     }
   } finally {
@@ -95,7 +98,7 @@ function rawNoteOf(event: ControlEvent): string | null {
 }
 
 /** Where a request comes from, when it is not the root's own: "by task 'explore' under ...". */
-function byWhom(ancestry: Ancestry): string {
+export function byWhom(ancestry: Ancestry): string {
   const tasks = ancestry.slice(0, -1).map(({ session, title }) => `'${title === "" ? session : title}'`);
   return tasks.length === 0 ? "" : ` by task ${tasks.join(" under ")}`;
 }

@@ -9,7 +9,7 @@
 import { spawn } from "node:child_process";
 import { createHash, randomUUID } from "node:crypto";
 import { closeSync, openSync } from "node:fs";
-import { copyFile, mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { copyFile, mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import * as z from "zod/mini";
 import { DEFAULT_LIMITS, type DriverLimits } from "../../protocol/bridge-config.ts";
@@ -30,6 +30,10 @@ export interface ProcessOptions {
 const Running = z.object({ containerId: z.string(), pid: z.nullable(z.number()), startTicks: z.string() });
 const LOG_TAIL_CHARS = 8000;
 const POLL_MS = 20;
+/** The bridge ends its CLIs gracefully, then by signals, each within a limit: cut short, it would leave them behind. */
+const REMOVE_GRACE_MS = 20_000;
+/** From a SIGKILL to the process's end. */
+const GONE_MS = 5000;
 
 export function processSandboxes(options: ProcessOptions): SandboxDriver {
   const fileOf = (spec: SandboxSpec, name: string) => join(spec.directory, name);
@@ -64,7 +68,7 @@ export function processSandboxes(options: ProcessOptions): SandboxDriver {
     process.kill(pid, "SIGTERM");
     if (await goneWithin(spec, graceMs)) return;
     process.kill(pid, "SIGKILL");
-    if (!(await goneWithin(spec, 5000)))
+    if (!(await goneWithin(spec, GONE_MS)))
       throw new HoldfastError("PROCESS_LEFT", `the bridge (${pid}) can't be ended`);
   }
 
@@ -73,6 +77,19 @@ export function processSandboxes(options: ProcessOptions): SandboxDriver {
     for (;;) {
       if ((await alive(spec)) === null) return true;
       if (performance.now() >= deadline) return false;
+      await new Promise<void>((resolve) => setTimeout(resolve, POLL_MS));
+    }
+  }
+
+  /** CLIs that outlived a bridge which was killed: whatever runs with the sandbox's own folder in its environment. */
+  async function endLeft(spec: SandboxSpec): Promise<void> {
+    const deadline = performance.now() + GONE_MS;
+    for (;;) {
+      const left = await processesUnder(`${spec.directory}/slots/`);
+      if (left.length === 0) return;
+      if (performance.now() >= deadline)
+        throw new HoldfastError("PROCESS_LEFT", `${left.length} processes of the sandbox can't be ended`);
+      for (const pid of left) killIfThere(pid);
       await new Promise<void>((resolve) => setTimeout(resolve, POLL_MS));
     }
   }
@@ -136,7 +153,8 @@ export function processSandboxes(options: ProcessOptions): SandboxDriver {
     },
     stop: (spec, _, graceMs) => stop(spec, graceMs),
     async remove(spec) {
-      await stop(spec, 5000);
+      await stop(spec, REMOVE_GRACE_MS);
+      await endLeft(spec);
       for (const name of ["state", "slots", "workspace", "bridge.cjs", "bridge.log", "process.json"]) {
         await rm(fileOf(spec, name), { recursive: true, force: true });
       }
@@ -183,5 +201,24 @@ async function startTicks(pid: number): Promise<string | null> {
     const { code } = error as NodeJS.ErrnoException;
     if (code === "ENOENT" || code === "ESRCH") return null;
     throw error;
+  }
+}
+
+/** Processes (no zombies) that have a text in their environment; those of other users can't be looked at. */
+async function processesUnder(text: string): Promise<number[]> {
+  const found: number[] = [];
+  for (const name of await readdir("/proc")) {
+    if (!/^\d+$/.test(name) || Number(name) === process.pid) continue;
+    const environment = await readFile(`/proc/${name}/environ`, "utf8").catch(() => "");
+    if (environment.includes(text) && (await startTicks(Number(name))) !== null) found.push(Number(name));
+  }
+  return found;
+}
+
+function killIfThere(pid: number): void {
+  try {
+    process.kill(pid, "SIGKILL");
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error;
   }
 }

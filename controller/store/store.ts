@@ -8,7 +8,7 @@ import type { CliName, ContainerIdentity, Locator } from "../../protocol/locator
 import type { Settlement } from "../../protocol/settlement.ts";
 import type { MemberOptions, MemberRow, SandboxKind, SandboxRow, TurnRow, Wanted } from "./records.ts";
 
-export interface NewTurn {
+interface NewTurn {
   id: string;
   member: string;
   textSha256: string;

@@ -49,8 +49,10 @@ function memberIn(text: string): string {
   return text.match(/chat --member (\S+)/)?.[1] ?? "none";
 }
 
-function ended(chat: Cli): Promise<CliEnd> {
-  return within("the chat's end", chat.end, TURN_MS);
+async function ended(chat: Cli): Promise<CliEnd> {
+  return await within("the chat's end", chat.end, TURN_MS).catch((cause: unknown) => {
+    throw new Error(`the chat did not end; it showed:\n${chat.all()}`, { cause });
+  });
 }
 
 /** Types a line and waits for what is shown behind it. */
@@ -58,7 +60,7 @@ async function say(chat: Cli, line: string, answer: string | RegExp): Promise<vo
   const from = chat.all().length;
   chat.type(line);
   await chat.shows(answer, from);
-  await chat.shows("settled", from);
+  await chat.shows("· completed, settled", from);
 }
 
 function prompts({ model }: Place): string[] {

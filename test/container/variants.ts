@@ -10,7 +10,7 @@ import { commit, fileOf, imageWithLabels, labelsOfImage, putFiles, scratchContai
 const RECORD = fileURLToPath(new URL("../../dist/image-manifest.json", import.meta.url));
 export const BRIDGE = "/opt/holdfast/bridge.cjs";
 export const MANIFEST = "/opt/holdfast/manifest.json";
-export const PIN_LABEL = "dev.holdfast.pin";
+const PIN_LABEL = "dev.holdfast.pin";
 
 interface Record {
   imageId: string;

@@ -1,14 +1,15 @@
-// A sandbox's readiness, its stop and removal. How its turns are watched: sandbox-watch.test.ts.
-import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
+// A sandbox's link, its stop and removal. How it becomes ready: readiness.test.ts; how its turns are watched: turn-watch.test.ts.
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { connect } from "node:net";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { expect, test } from "vitest";
+import { closeServer, listenOn } from "../../controller/unix-server.ts";
 import { HoldfastError } from "../../protocol/errors.ts";
 import type { FakeBridge } from "../support/fake-bridge.ts";
-import { FakeClock } from "../support/fake-clock.ts";
-import { type FakeHost, KEY, passing, startFakeHost } from "../support/fake-host.ts";
-import { DIGEST_B, SETTLEMENT } from "../support/samples.ts";
+import type { FakeClock } from "../support/fake-clock.ts";
+import { type FakeHost, KEY, startFakeHost } from "../support/fake-host.ts";
+import { SETTLEMENT } from "../support/samples.ts";
 import { until, within } from "../support/until.ts";
 
 const failed = (code: string) => expect.objectContaining({ code });
@@ -29,94 +30,6 @@ async function running(clock?: FakeClock) {
   await made.fake.bridge().untilAsked("turn.submit");
   return { ...made, turn, bridge: made.fake.bridge() };
 }
-
-test("a start makes, measures, starts and challenges, in this order, and is recorded", async () => {
-  const { fake, sandboxes } = await boxed();
-  sandboxes.before.measure = () => void sandboxes.calls.push("measure");
-  await fake.host.startSandbox("box");
-  expect(sandboxes.calls).toEqual(["create", "measure", "start"]);
-  expect(fake.bridge().paramsOf("bridge.challenge")).toHaveLength(1);
-  expect(fake.onDisk("SELECT wanted, unready FROM sandboxes")).toEqual([
-    { wanted: "running", unready: null },
-  ]);
-  expect(fake.host.sandboxes()[0]?.container).toMatchObject({ containerId: "container-box", generation: 1 });
-});
-
-test("one that is ready is not started or challenged again", async () => {
-  const { fake, sandboxes } = await boxed();
-  await Promise.all([fake.host.startSandbox("box"), fake.host.startSandbox("box")]);
-  await fake.host.startSandbox("box");
-  expect(sandboxes.count("start")).toBe(1);
-  expect(fake.bridge().paramsOf("bridge.challenge")).toHaveLength(1);
-});
-
-test("a sandbox that does not measure as pinned is not started at all, and the reason is kept", async () => {
-  const clock = new FakeClock();
-  for (const measured of [
-    { helper: { sha256: DIGEST_B } },
-    { helper: { problem: "it is a link" } },
-    { pinLabel: "http-agent-live-bridge=3" },
-    { imageId: "sha256:other" },
-    { manifest: null },
-    { foreignMounts: ["/var/run/docker.sock"] },
-  ]) {
-    const { fake, sandboxes } = await boxed(clock);
-    sandboxes.measured = measured;
-    await expect(fake.host.startSandbox("box")).rejects.toEqual(failed("ATTESTATION_FAILED"));
-    await clock.elapse(60_000);
-    expect(sandboxes.count("start")).toBe(0);
-    expect(fake.host.sandboxes()[0]?.unready).not.toBeNull();
-    const [kept] = fake.onDisk<{ reasons: string }>("SELECT reasons FROM attestations");
-    expect(JSON.parse(kept?.reasons ?? "")).toHaveLength(1);
-  }
-});
-
-test("a running helper that is not the pinned one is stopped, recorded, and not started again", async () => {
-  const clock = new FakeClock();
-  const faults: Array<[(bridge: FakeBridge) => void, RegExp]> = [
-    [(bridge) => Object.assign(bridge, { pin: "http-agent-live-bridge=3" }), /=3/],
-    [(bridge) => Object.assign(bridge, { pin: "http-agent-live-bridge=5" }), /=5/],
-    [(bridge) => Object.assign(bridge, { pin: "" }), /needs/],
-    [(bridge) => Object.assign(bridge, { token: "0".repeat(64) }), /token/],
-    [(bridge) => Object.assign(bridge, { features: [] }), /feature/],
-    [(bridge) => Object.assign(bridge, { helperSha256: DIGEST_B }), /other bytes/],
-    [(bridge) => Object.assign(bridge, { clis: [{ cli: "opencode", version: "1" }] }), /opencode is 1/],
-  ];
-  for (const [spoil, reason] of faults) {
-    const { fake, member, sandboxes } = await boxed(clock);
-    sandboxes.onStart = (bridge) => {
-      spoil(bridge);
-      return bridge.dial();
-    };
-    const start = fake.host.startSandbox("box");
-    await expect(start).rejects.toEqual(failed("ATTESTATION_FAILED"));
-    await expect(start).rejects.toThrow(reason);
-    expect(fake.host.sandboxes()[0]?.unready).toMatch(reason);
-    await clock.elapse(60_000);
-    expect(sandboxes.calls).toEqual(["create", "start", "stop"]);
-    const settlement = await within("the turn", fake.host.submit(member, "hello").settlement);
-    expect(settlement).toMatchObject({ outcome: "not_sent", error: { code: "ATTESTATION_FAILED" } });
-    expect(fake.bridge().submissions()).toEqual([]);
-  }
-});
-
-test("once it is the pinned one again, it becomes ready", async () => {
-  const { fake, sandboxes } = await boxed();
-  sandboxes.measured = { foreignMounts: ["/etc"] };
-  await expect(fake.host.startSandbox("box")).rejects.toEqual(failed("ATTESTATION_FAILED"));
-  sandboxes.measured = {};
-  await fake.host.startSandbox("box");
-  expect(fake.host.sandboxes()[0]?.unready).toBeNull();
-});
-
-test("it is measured anew before every start", async () => {
-  const { fake, sandboxes } = await boxed();
-  await fake.host.startSandbox("box");
-  await fake.host.stopSandbox("box");
-  sandboxes.measured = { helper: { sha256: DIGEST_B } };
-  await expect(fake.host.startSandbox("box")).rejects.toEqual(failed("ATTESTATION_FAILED"));
-  expect(sandboxes.count("start")).toBe(1);
-});
 
 test("after a link was lost the helper is challenged again before the next turn", async () => {
   const { fake, member } = await boxed();
@@ -175,43 +88,6 @@ test("a bridge that takes the place of one that is still linked is challenged of
   fake.host.submit(member, "hello");
   await bridge.untilAsked("turn.submit");
   expect(links).toEqual({ challenged: [2], submitted: [2] });
-});
-
-test("a bridge that never dials is given up within its limit, with its last words", async () => {
-  const clock = new FakeClock();
-  const { fake, sandboxes } = await boxed(clock);
-  sandboxes.onStart = async () => undefined;
-  sandboxes.logText = "first\nit can't read its configuration\n";
-  const start = fake.host.startSandbox("box").catch((error: HoldfastError) => error);
-  let result: unknown = null;
-  start.then((given) => {
-    result = given;
-  }, undefined);
-  await passing(clock, "the start's end", () => result !== null);
-  expect(result).toMatchObject({
-    code: "BRIDGE_GONE",
-    message: expect.stringContaining("it can't read its configuration"),
-  });
-  expect(clock.monotonicMs()).toBeLessThan(25_000);
-});
-
-test("what fails in the engine is told as such, judges nothing, and is tried again", async () => {
-  const { fake, sandboxes } = await boxed();
-  for (const step of ["create", "measure", "start"] as const) {
-    sandboxes.before[step] = () => Promise.reject(new HoldfastError("ENGINE_ERROR", `no ${step}`));
-    await expect(fake.host.startSandbox("box")).rejects.toThrow(`no ${step}`);
-    delete sandboxes.before[step];
-  }
-  expect(fake.host.sandboxes()[0]?.unready).toBeNull();
-  await fake.host.startSandbox("box");
-});
-
-test("a container that is gone is lost: nothing is made in its place", async () => {
-  const { fake, sandboxes } = await boxed();
-  await fake.host.startSandbox("box");
-  sandboxes.die("box", "missing");
-  await expect(fake.host.startSandbox("box")).rejects.toEqual(failed("CONTEXT_LOST"));
-  expect(sandboxes.count("create")).toBe(1);
 });
 
 test("a stale controller asks nothing of the engine that changes anything", async () => {
@@ -345,8 +221,6 @@ test("a removal that the engine refuses can be repeated", async () => {
 
 test("a start that finds its socket taken leaves nothing behind that hinders the next", async () => {
   const { fake } = await boxed();
-  const { listenOn, closeServer } = await import("../../controller/unix-server.ts");
-  const { mkdirSync } = await import("node:fs");
   mkdirSync(boxOf(fake), { recursive: true });
   const squatter = await listenOn(join(boxOf(fake), "ctl.sock"), 0o600);
   await expect(fake.host.startSandbox("box")).rejects.toEqual(failed("STORE_OWNED"));

@@ -11,7 +11,7 @@ import type { Frame } from "../../protocol/frame.ts";
 import { LIMITS } from "../../protocol/limits.ts";
 import { FakeBridge } from "../support/fake-bridge.ts";
 import { FakeClock } from "../support/fake-clock.ts";
-import { passing } from "../support/fake-host.ts";
+import { passing, passingUntil } from "../support/fake-host.ts";
 import { AT, EVENTS, FRAME_OF, SETTLEMENT } from "../support/samples.ts";
 import { temporaryDirectory } from "../support/temporary-directory.ts";
 import { until, within } from "../support/until.ts";
@@ -273,13 +273,8 @@ test("an answer that never comes is given up at its limit, and the link stays", 
   const { link, bridge, clock } = await rig();
   await bridge.dial();
   bridge.answers["turn.abort"] = () => new Promise(() => undefined);
-  const code = link.request("turn.abort", { turn: "t-1" }, 1000).catch((error: HoldfastError) => error.code);
-  let given: string | null = null;
-  code.then((value) => {
-    given = value as string;
-  }, undefined);
-  await passing(clock, "the limit", () => given);
-  expect(given).toBe("LINK_TIMEOUT");
+  const given = passingUntil(clock, "the limit", link.request("turn.abort", { turn: "t-1" }, 1000));
+  expect(await given).toMatchObject({ code: "LINK_TIMEOUT" });
   expect(link.isUp()).toBe(true);
 });
 

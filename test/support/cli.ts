@@ -7,6 +7,8 @@ import { testLabel } from "../../scripts/leftovers.ts";
 import { until, within } from "./until.ts";
 
 const MAIN = fileURLToPath(new URL("../../controller/cli/main.ts", import.meta.url));
+/** Runs a command on a terminal of its own; part of util-linux, which Debian always has. */
+const TERMINAL = "script";
 /** No engine is there. */
 export const DEAD_ENGINE = "unix:///nonexistent/engine.sock";
 
@@ -38,7 +40,7 @@ export interface Cli {
 }
 
 /** Marks by which a test's containers and processes are found. */
-export function marks(): Record<string, string> {
+function marks(): Record<string, string> {
   const run = process.env.HOLDFAST_TEST_RUN ?? "none";
   // The second one is what processes are found by, also those of a process sandbox.
   return { HOLDFAST_LABELS: `${testLabel}=${run},HOLDFAST_TEST_RUN=${run}`, HOLDFAST_TEST_RUN: run };
@@ -105,7 +107,7 @@ export function startCli(args: readonly string[], options: CliOptions): Cli {
 /** The same on a terminal, whose master side the test holds: what is typed is written, what is shown is read. */
 export function startOnTerminal(args: readonly string[], options: CliOptions): Cli {
   const words = [process.execPath, options.program ?? MAIN, ...args].map((word) => `'${word}'`);
-  const child = spawn("script", ["-qefc", `exec ${words.join(" ")}`, "/dev/null"], {
+  const child = spawn(TERMINAL, ["-qefc", `exec ${words.join(" ")}`, "/dev/null"], {
     env: { ...environment(options), SHELL: "/bin/sh" },
   });
   return follow(child, options.input);

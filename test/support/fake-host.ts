@@ -97,6 +97,17 @@ export async function passing<T>(
   });
 }
 
+/** Lets fake time pass until the work settles. An error is given back, not thrown. */
+export async function passingUntil<T>(clock: FakeClock, what: string, work: Promise<T>): Promise<T | Error> {
+  const results: Array<T | Error> = [];
+  work.then(
+    (value) => results.push(value),
+    (error: Error) => results.push(error),
+  );
+  await passing(clock, what, () => results.length > 0);
+  return results[0] as T | Error;
+}
+
 /** Lets fake time pass while the links stay alive: between small steps their pings are answered. */
 export async function idle(clock: FakeClock, ms: number): Promise<void> {
   for (let passedMs = 0; passedMs < ms; passedMs += IDLE_STEP_MS) {

@@ -9,7 +9,6 @@ import { type Setup, setUp } from "../../controller/setup.ts";
 import type { MemberOptions, SandboxKind } from "../../controller/store/records.ts";
 import type { DriverLimits } from "../../protocol/bridge-config.ts";
 import { ALLOW_ALL } from "../../protocol/permission-policy.ts";
-import type { Settlement } from "../../protocol/settlement.ts";
 import { testLabel } from "../../scripts/leftovers.ts";
 import { type ModelServer, startModelServer } from "./model/server.ts";
 
@@ -115,19 +114,4 @@ export function createMember(
   const sandbox = host.createSandbox({ kind }).id;
   const member = host.createMember({ sandbox, cli: "opencode", ...MEMBER, ...options }).id;
   return { sandbox, member };
-}
-
-/** One whole turn: its settlement and the text as a reader saw it arrive. */
-export async function say(
-  host: Host,
-  member: string,
-  text: string,
-): Promise<{ settlement: Settlement; seen: string }> {
-  const turn = host.submit(member, text);
-  const parts = new Map<string, string>();
-  for await (const update of turn) {
-    if (update.kind !== "text") continue;
-    parts.set(update.part, (parts.get(update.part) ?? "").slice(0, update.from) + update.text);
-  }
-  return { settlement: await turn.settlement, seen: [...parts.values()].join("") };
 }

@@ -12,6 +12,7 @@ export const KILO: ServeTraits = {
   ordersById: true,
   asksForNetwork: true,
   backgroundTools: ["schedule_wakeup", "background_process"],
+  packagesLock: null,
   quietVariables: {
     KILO_DISABLE_MODELS_FETCH: "1",
     KILO_TELEMETRY_LEVEL: "off",

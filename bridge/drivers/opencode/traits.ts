@@ -12,6 +12,10 @@ export const OPENCODE: ServeTraits = {
   ordersById: false,
   asksForNetwork: false,
   backgroundTools: [],
+  packagesLock: {
+    path: "opencode/package-lock.json",
+    text: '{"packages":{"":{"dependencies":{"@opencode-ai/plugin":"*"}}}}\n',
+  },
   quietVariables: {
     OPENCODE_DISABLE_MODELS_FETCH: "1",
     OPENCODE_DISABLE_AUTOUPDATE: "1",

@@ -2,6 +2,7 @@
  * The active turn of a resident: feeds the pure view, keeps its timers, its requests and the sessions under it, and
  * hands on observations. Ends with `close`, after which nothing of it is reported or answered any more.
  */
+import { watchSilence } from "../../../protocol/clock.ts";
 import { asHoldfastError, clip } from "../../../protocol/errors.ts";
 import type { Evidence } from "../../../protocol/evidence.ts";
 import type { PermissionReply } from "../../../protocol/permission.ts";
@@ -50,7 +51,8 @@ export function openActiveTurn(options: ActiveTurnOptions): ActiveTurn {
   const view = createTurnView(session, options.ownMessage, options.earlierMessages, traits.hasTurnBrackets);
   const messages = new Set<string>([options.ownMessage]);
   let cancelOverdue: (() => void) | null = null;
-  let cancelProviderWait: (() => void) | null = null;
+  /** The limit of each session that waits for its provider. */
+  const providerWaits = new Map<string, () => void>();
   let isClosed = false;
 
   const report = (observation: Observation) => {
@@ -65,10 +67,8 @@ export function openActiveTurn(options: ActiveTurnOptions): ActiveTurn {
     isOurs: isOursByAncestry,
     isAtWork: view.isAtWork,
     ancestry: view.ancestry,
-    report(observation) {
-      if (observation.kind === "waiting") expectProvider(observation.reason);
-      report(observation);
-    },
+    report,
+    onProviderWait: expectProvider,
     onUnresolved: (code, detail) =>
       report({
         kind: "permission_unresolved",
@@ -110,7 +110,7 @@ export function openActiveTurn(options: ActiveTurnOptions): ActiveTurn {
   }
 
   function expectEnd(): void {
-    cancelOverdue ??= clock.after(limits.endOverdueMs, () => {
+    cancelOverdue ??= watchSilence(clock, limits.endOverdueMs, () => {
       cancelOverdue = null;
       const error = view.lastError();
       // Children that are still at work are no overdue end: the turn is simply not over.
@@ -120,7 +120,7 @@ export function openActiveTurn(options: ActiveTurnOptions): ActiveTurn {
         error,
         evidence: evidence("end_overdue", "stream", error?.name ?? "idle, not final"),
       });
-    });
+    }).stop;
   }
 
   /** A child that was created and never ran sends no idle: the server's own list says who is at work. */
@@ -140,17 +140,22 @@ export function openActiveTurn(options: ActiveTurnOptions): ActiveTurn {
     cancelOverdue = null;
   }
 
-  /** From the first wait to the next progress: neither heartbeats nor further waits extend it. */
-  function expectProvider(reason: string): void {
-    cancelProviderWait ??= clock.after(limits.providerWaitMs, () => {
-      cancelProviderWait = null;
+  /** From a session's first wait to its next progress: neither heartbeats nor further waits extend it. */
+  function expectProvider(waiting: string, reason: string): void {
+    if (isClosed || providerWaits.has(waiting)) return;
+    const { stop } = watchSilence(clock, limits.providerWaitMs, () => {
       report({ kind: "provider_late", reason, evidence: evidence("provider_late", "bridge", reason) });
     });
+    providerWaits.set(waiting, stop);
   }
 
-  function forgetProvider(): void {
-    cancelProviderWait?.();
-    cancelProviderWait = null;
+  function forgetProvider(progressing: string): void {
+    providerWaits.get(progressing)?.();
+    providerWaits.delete(progressing);
+  }
+
+  function forgetProviders(): void {
+    for (const session of [...providerWaits.keys()]) forgetProvider(session);
   }
 
   function onChange(change: ViewChange): void {
@@ -168,20 +173,20 @@ export function openActiveTurn(options: ActiveTurnOptions): ActiveTurn {
         return forgetEnd();
       case "native_end": {
         forgetEnd();
-        forgetProvider();
+        forgetProviders();
         requests.close("the turn ended");
         const what = evidence("root_idle_none_open", "stream", change.status);
         return report({ ...change, evidence: [what] });
       }
       case "tool":
-        forgetProvider();
+        forgetProvider(change.session);
         return report({ ...change, title: clip(change.title, 200), tool: change.tool.slice(0, 128) });
-      case "waiting":
-        expectProvider(clip(change.reason));
-        return report({ ...change, reason: clip(change.reason) });
+      case "waiting": {
+        const { session: waiting, ...rest } = change;
+        expectProvider(waiting, clip(change.reason));
+        return report({ ...rest, reason: clip(change.reason) });
+      }
       case "text":
-        forgetProvider();
-        return report(change);
       case "withdrawn":
         return report(change);
       default: {
@@ -197,6 +202,10 @@ export function openActiveTurn(options: ActiveTurnOptions): ActiveTurn {
       if (event.type === "message.updated" && event.properties.sessionID === session) {
         messages.add(event.properties.info.id);
       }
+      // Reasoning, and what a child writes, are no part of the answer, and are progress all the same.
+      if (event.type === "message.part.delta" || event.type === "session.idle") {
+        forgetProvider(event.properties.sessionID);
+      }
       if (requests.take(event)) return;
       for (const change of view.take(event)) onChange(change);
     },
@@ -207,7 +216,7 @@ export function openActiveTurn(options: ActiveTurnOptions): ActiveTurn {
     answerQuestion: requests.answerQuestion,
     close() {
       forgetEnd();
-      forgetProvider();
+      forgetProviders();
       // Its closing reports must still get out.
       requests.close("the turn ended");
       isClosed = true;

@@ -3,7 +3,7 @@
  * sent again until the limit, since a server may attach a subscriber a while after it has said "connected".
  */
 import { randomUUID } from "node:crypto";
-import type { Clock } from "../../../protocol/clock.ts";
+import { type Clock, watchSilence } from "../../../protocol/clock.ts";
 import { HoldfastError } from "../../../protocol/errors.ts";
 
 /** Between one sending and the next of the same canary. */
@@ -35,14 +35,15 @@ export function createCanary(options: {
       const nonce = `holdfast-canary-${randomUUID()}`;
       let problem = "";
       let cancelAgain: () => void = () => undefined;
-      let cancelLimit: () => void = () => undefined;
+      let stopWatch: () => void = () => undefined;
       const flight = new Promise<number>((resolve, reject) => {
         flights.set(nonce, { resolve, reject });
-        cancelLimit = clock.after(limitMs, () =>
+        // Judged after one more poll: after a freeze of the process the canary may be waiting to be read.
+        stopWatch = watchSilence(clock, limitMs, () =>
           reject(
             new HoldfastError("GATE_FAILED", `the canary did not come back within ${limitMs} ms${problem}`),
           ),
-        );
+        ).stop;
       });
       const publish = () => {
         options.publish(nonce, limitMs).catch((error: unknown) => {
@@ -53,7 +54,7 @@ export function createCanary(options: {
       publish();
       return flight.finally(() => {
         cancelAgain();
-        cancelLimit();
+        stopWatch();
         flights.delete(nonce);
       });
     },

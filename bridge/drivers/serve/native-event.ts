@@ -49,6 +49,7 @@ const Status = z.object({
   message: z.optional(z.string()),
   next: z.optional(z.number()),
 });
+export type NativeStatusInfo = z.infer<typeof Status>;
 
 const event = <K extends string, S extends z.core.$ZodLooseShape>(type: K, shape: S) =>
   z.object({ type: z.literal(type), properties: z.object(shape) });

@@ -32,7 +32,7 @@ export interface NativeAsk {
 
 /** What differs between the kinds of requests. */
 export interface RequestKind<Ask extends NativeAsk, Reply> {
-  /** The reply that is given without asking anybody, or null. */
+  /** The reply that is given without asking anybody, or null. Called once, when the request is known to be the turn's. */
   decide(ask: Ask): Reply | null;
   /** How long the user may take, and what is replied when nobody did. */
   waitMs(ask: Ask): number;
@@ -88,6 +88,8 @@ export function openRequestDesk<Ask extends NativeAsk, Reply>(
   const { kind, clock } = options;
   const open = new Map<string, Open<Ask, Reply>>();
   const seen = new Set<string>();
+  /** Those of `seen` that were reported as the turn's. */
+  const told = new Set<string>();
   /** Reported as replied before we had opened them: by a sibling's cascade, or by somebody else. */
   const repliedEarly = new Set<string>();
   let isClosed = false;
@@ -192,6 +194,7 @@ export function openRequestDesk<Ask extends NativeAsk, Reply>(
     const entry: Open<Ask, Reply> = { ask, decision, isConfirmed: false, wake: () => undefined };
     const key = keyOf(ask.session, ask.id);
     open.set(key, entry);
+    told.add(key);
     options.onAsked(ask, decision === null ? clock.nowAt() + kind.waitMs(ask) : null);
     if (repliedEarly.has(key)) finish(entry, "confirmed", "replied event");
     else await serve(entry);
@@ -224,9 +227,9 @@ export function openRequestDesk<Ask extends NativeAsk, Reply>(
       const key = keyOf(session, id);
       const entry = open.get(key);
       if (entry === undefined || isClosed) {
-        throw new HoldfastError(seen.has(key) ? "REQUEST_CLOSED" : "REQUEST_UNKNOWN");
+        throw new HoldfastError(told.has(key) ? "REQUEST_CLOSED" : "REQUEST_UNKNOWN");
       }
-      if (entry.decision !== null) throw new HoldfastError("REQUEST_CLOSED");
+      if (entry.decision !== null || entry.isConfirmed) throw new HoldfastError("REQUEST_CLOSED");
       entry.decision = { reply: check(entry.ask), by: "user" };
       entry.wake();
     },

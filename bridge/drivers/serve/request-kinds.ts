@@ -7,6 +7,7 @@ import type { PendingPermission, ServeApi } from "./api.ts";
 import type { NativeQuestion } from "./native-event.ts";
 import type { NativeAsk, RequestKind } from "./request-desk.ts";
 
+/** Whole, as the policy must see it: what the record cuts off would be a way around its rules. */
 export interface PermissionAsk extends NativeAsk {
   permission: string;
   patterns: string[];
@@ -16,12 +17,15 @@ export interface QuestionAsk extends NativeAsk {
   question: NativeQuestion;
 }
 
+/** Items of one question that fit on the wire. A question without any, or with more, can't be put to the user. */
+const QUESTION_ITEMS = 16;
+
 /** `null` rejects. */
 export type QuestionReply = QuestionAnswers | null;
 
 export interface NetworkAsk extends NativeAsk {
   message: string;
-  /** Counts the asks of this turn from 1. */
+  /** Counts the asks of this turn from 1; 0 until it is decided, so that strangers and repeats do not count. */
   tries: number;
 }
 
@@ -55,7 +59,8 @@ export function questionKind(
   return {
     what: "POST /question/:id",
     decide: () => null,
-    waitMs: () => waitMs,
+    waitMs: ({ question }) =>
+      question.questions.length === 0 || question.questions.length > QUESTION_ITEMS ? 0 : waitMs,
     expired: () => null,
     send: ({ id }, reply, limitMs) => api.answerQuestion(id, reply, limitMs),
     pending: (limitMs) => api.pendingQuestions(directory, limitMs),
@@ -64,9 +69,14 @@ export function questionKind(
 
 /** Nobody is asked: the deadline decides, which is the back-off before the next try. */
 export function networkKind(api: ServeApi, directory: string): RequestKind<NetworkAsk, "retry" | "reject"> {
+  let tries = 0;
   return {
     what: "POST /network/:id",
-    decide: ({ tries }) => (tries > NETWORK_WAITS_MS.length ? "reject" : null),
+    decide(ask) {
+      tries += 1;
+      ask.tries = tries;
+      return tries > NETWORK_WAITS_MS.length ? "reject" : null;
+    },
     waitMs: ({ tries }) => NETWORK_WAITS_MS[tries - 1] ?? 0,
     expired: () => "retry",
     send: ({ id }, reply, limitMs) => api.replyNetwork(id, reply, limitMs),
@@ -79,13 +89,19 @@ export function permissionAsk(native: PendingPermission): PermissionAsk {
     id: native.id,
     session: native.sessionID,
     call: native.tool?.callID ?? null,
-    permission: native.permission.slice(0, 128),
-    patterns: native.patterns.slice(0, 64).map((pattern) => pattern.slice(0, 2000)),
+    permission: native.permission,
+    patterns: native.patterns,
   };
 }
 
+/** As it goes to the controller, cut to the bounds of the wire. */
 export function permissionRequest({ id, session, permission, patterns }: PermissionAsk): PermissionRequest {
-  return { request: id, session, permission, patterns };
+  return {
+    request: id,
+    session,
+    permission: permission.slice(0, 128),
+    patterns: patterns.slice(0, 64).map((pattern) => pattern.slice(0, 2000)),
+  };
 }
 
 export function questionAsk(native: NativeQuestion): QuestionAsk {
@@ -95,11 +111,13 @@ export function questionAsk(native: NativeQuestion): QuestionAsk {
 /** As it goes to the controller; what exceeds the bounds of the wire is cut. */
 export function questionRequest(ask: QuestionAsk, ancestry: QuestionRequest["ancestry"]): QuestionRequest {
   const line = (text: string) => text.slice(0, 2000);
+  const { questions } = ask.question;
+  const items = questions.length > 0 ? questions : [{ header: "", question: "", options: [] }];
   return {
     request: ask.id,
     session: ask.session,
     ancestry,
-    items: ask.question.questions.slice(0, 16).map((item) => ({
+    items: items.slice(0, QUESTION_ITEMS).map((item: NativeQuestion["questions"][number]) => ({
       header: line(item.header),
       question: line(item.question),
       options: item.options

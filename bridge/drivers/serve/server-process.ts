@@ -5,10 +5,13 @@
  * printed line is waited for, then health is asked with a socket and a limit of its own each time.
  */
 import { randomBytes } from "node:crypto";
+import { mkdir, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
 import type { Readable } from "node:stream";
 import { HoldfastError } from "../../../protocol/errors.ts";
 import { limited } from "../../limited.ts";
 import { type NativeProcess, processesLeft, startProcess } from "../../process.ts";
+import type { Slot } from "../../slots.ts";
 import type { LaunchRequest } from "../driver.ts";
 import { type ServeApi, serveApi } from "./api.ts";
 import { launchEnvironment } from "./launch-plan.ts";
@@ -33,6 +36,7 @@ export interface ServerProcess {
 export async function startServer(traits: ServeTraits, request: LaunchRequest): Promise<ServerProcess> {
   const { slot, clock, limits, log } = request;
   const password = randomBytes(24).toString("base64url");
+  await putPackagesLock(traits, slot);
   const native = await startProcess({
     command: [...request.command, ...traits.args],
     slot,
@@ -78,6 +82,19 @@ export async function startServer(traits: ServeTraits, request: LaunchRequest): 
     if (left.length > 0)
       log.warn("processes left after a failed start", { error: processesLeft(left).message });
     throw error;
+  }
+}
+
+/** Only where bridge and slot are one user: a container has no network to fetch from. What is there already stays. */
+async function putPackagesLock({ packagesLock }: ServeTraits, slot: Slot): Promise<void> {
+  if (packagesLock === null || slot.user !== null) return;
+  const path = join(slot.config, packagesLock.path);
+  try {
+    await mkdir(join(dirname(path), "node_modules"), { recursive: true });
+    await writeFile(path, packagesLock.text, { flag: "wx" });
+  } catch (cause) {
+    if ((cause as NodeJS.ErrnoException).code === "EEXIST") return;
+    throw new HoldfastError("CLI_NOT_READY", "the slot's configuration can't be written", { cause });
   }
 }
 

@@ -23,6 +23,12 @@ export interface ServeTraits {
   readonly asksForNetwork: boolean;
   /** Tools that work on when their turn has ended; denied unless the member allows background work. */
   readonly backgroundTools: readonly string[];
+  /**
+   * Lock file of the CLI's own packages, below its configuration folder. Where it and a `node_modules` beside it are, the
+   * CLI installs none: OpenCode fetches 63 MB from the npm registry in its first run otherwise, in every slot, and
+   * ignores SIGTERM meanwhile. Null for a CLI that fetches none.
+   */
+  readonly packagesLock: { path: string; text: string } | null;
   /** Switches off updates, telemetry and outside fetches. */
   readonly quietVariables: Readonly<Record<string, string>>;
 }

@@ -30,6 +30,8 @@ export interface TurnRequestsOptions {
   isAtWork(session: string, call: string): boolean;
   ancestry(session: string): Ancestry;
   report(observation: Observation): void;
+  /** The session waits for its provider. */
+  onProviderWait(session: string, reason: string): void;
   onUnresolved(code: ErrorCode, detail: string): void;
 }
 
@@ -50,7 +52,6 @@ export function openTurnRequests(options: TurnRequestsOptions): TurnRequests {
   const { clock, limits, log } = request;
   const policy = request.launch.permissions;
   const ghosts = new Set<string>();
-  let networkTries = 0;
 
   function desk<Ask extends NativeAsk, Reply>(
     kind: RequestKind<Ask, Reply>,
@@ -101,8 +102,10 @@ export function openTurnRequests(options: TurnRequestsOptions): TurnRequests {
   });
 
   const network = desk(networkKind(api, directory), "NATIVE_FAILED", {
-    onAsked: (ask, deadlineAt) =>
-      report({ kind: "waiting", reason: clip(ask.message), attempt: ask.tries, nextAt: deadlineAt }),
+    onAsked(ask, deadlineAt) {
+      options.onProviderWait(ask.session, clip(ask.message));
+      report({ kind: "waiting", reason: clip(ask.message), attempt: ask.tries, nextAt: deadlineAt });
+    },
     onClosed: () => undefined,
   });
 
@@ -115,11 +118,6 @@ export function openTurnRequests(options: TurnRequestsOptions): TurnRequests {
       api.pendingQuestions(directory, requestMs),
     ]);
     return { asked, questioned };
-  }
-
-  function askNetwork(id: string, session: string, message: string): void {
-    networkTries += 1;
-    network.asked({ id, session, call: null, message, tries: networkTries });
   }
 
   return {
@@ -142,10 +140,11 @@ export function openTurnRequests(options: TurnRequestsOptions): TurnRequests {
         case "question.rejected":
           questions.replied(event.properties.sessionID, event.properties.requestID);
           return true;
-        case "session.network.asked":
-          if (!options.asksForNetwork) return true;
-          askNetwork(event.properties.id, event.properties.sessionID, event.properties.message ?? "");
+        case "session.network.asked": {
+          const { id, sessionID, message = "" } = event.properties;
+          if (options.asksForNetwork) network.asked({ id, session: sessionID, call: null, message, tries: 0 });
           return true;
+        }
         case "session.network.replied":
         case "session.network.rejected":
           network.replied(

@@ -11,7 +11,7 @@ import type { Ancestry } from "../../../protocol/question.ts";
 import type { NativeStatus } from "../../../protocol/settlement.ts";
 import { NO_USAGE, sumUsage, type Usage } from "../../../protocol/usage.ts";
 import type { NativeError } from "../driver.ts";
-import type { NativeEvent, NativeMessage, NativePart } from "./native-event.ts";
+import type { NativeEvent, NativeMessage, NativePart, NativeStatusInfo } from "./native-event.ts";
 import { createTextBook, type TextChange } from "./text-book.ts";
 
 /** What an event meant for the turn. The resident adds evidence, clocks and calls. */
@@ -26,7 +26,7 @@ export type ViewChange =
       status: "running" | "completed" | "failed";
       title: string;
     }
-  | { kind: "waiting"; reason: string; attempt: number; nextAt: number | null }
+  | { kind: "waiting"; session: string; reason: string; attempt: number; nextAt: number | null }
   /** An error or an idle that may not be the last word. */
   | { kind: "end_expected" }
   /** The turn goes on after all. */
@@ -72,6 +72,8 @@ export function createTurnView(
   const descendants = new Map<string, "busy" | "idle">();
   const kin = new Map<string, { parent: string; title: string }>();
   let bracket: "none" | "open" | "closed" = "none";
+  /** The last closed bracket was closed since another message took the turn over. */
+  let wasSuperseded = false;
   /** The root's assistant messages in the order in which they were first seen, each in its latest form. */
   const answers = new Map<string, NativeMessage>();
   const tools = new Map<string, string>();
@@ -127,9 +129,9 @@ export function createTurnView(
         return [];
       case "session.turn.open":
       case "session.turn.close":
-        if (event.properties.sessionID === root && sawOwnMessage) {
-          bracket = event.type === "session.turn.open" ? "open" : "closed";
-        }
+        if (event.properties.sessionID !== root || !sawOwnMessage) return [];
+        bracket = event.type === "session.turn.open" ? "open" : "closed";
+        wasSuperseded = event.type === "session.turn.close" && event.properties.reason === "superseded";
         return [];
       case "message.removed":
         if (event.properties.sessionID !== root) return [];
@@ -154,18 +156,10 @@ export function createTurnView(
     return session === root || descendants.has(session);
   }
 
-  function onStatus(
-    session: string,
-    status: {
-      type: string;
-      attempt?: number | undefined;
-      message?: string | undefined;
-      next?: number | undefined;
-    },
-  ): ViewChange[] {
+  function onStatus(session: string, status: NativeStatusInfo): ViewChange[] {
     if (descendants.has(session)) {
       descendants.set(session, status.type === "idle" ? "idle" : "busy");
-      return [];
+      return status.type === "idle" || status.type === "busy" ? [] : [waiting(session, status)];
     }
     if (session !== root) return [];
     if (status.type === "idle") return onIdle(session);
@@ -177,16 +171,7 @@ export function createTurnView(
     const goesOn: ViewChange = { kind: "end_not_expected" };
     if (status.type === "busy") return [goesOn];
     // A retry: the text of the attempt that was cut is not part of the answer.
-    return [
-      goesOn,
-      ...texts.withdrawUnfinished(),
-      {
-        kind: "waiting",
-        reason: status.message ?? status.type,
-        attempt: status.attempt ?? 0,
-        nextAt: status.next ?? null,
-      },
-    ];
+    return [goesOn, ...texts.withdrawUnfinished(), waiting(session, status)];
   }
 
   function onIdle(session: string): ViewChange[] {
@@ -244,10 +229,13 @@ export function createTurnView(
   function finish(): ViewChange {
     hasEnded = true;
     const lastAssistant = [...answers.values()].at(-1) ?? null;
-    const error = lastAssistant?.error === undefined ? null : nativeError(lastAssistant.error);
+    // In the middle of its tools it had no last word of its own.
+    const wasCut = wasSuperseded && lastAssistant?.finish === "tool-calls";
+    const error =
+      lastAssistant?.error !== undefined ? nativeError(lastAssistant.error) : wasCut ? SUPERSEDED : null;
     return {
       kind: "native_end",
-      status: statusOf(lastAssistant, error ?? sessionError),
+      status: wasCut ? "failed" : statusOf(lastAssistant, error ?? sessionError),
       error: error ?? (lastAssistant === null ? sessionError : null),
       tail:
         lastAssistant === null
@@ -284,6 +272,21 @@ export function createTurnView(
     },
     lastError: () => sessionError,
     hasStarted: () => sawBusy,
+  };
+}
+
+const SUPERSEDED: NativeError = {
+  name: "TurnSuperseded",
+  message: "the CLI went on to another message before the turn's tools had their answer",
+};
+
+function waiting(session: string, status: NativeStatusInfo): ViewChange {
+  return {
+    kind: "waiting",
+    session,
+    reason: status.message ?? status.type,
+    attempt: status.attempt ?? 0,
+    nextAt: status.next ?? null,
   };
 }
 

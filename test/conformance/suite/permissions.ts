@@ -1,11 +1,12 @@
 /** Law 9: every request of the root and of its Task children gets one effective reply; questions don't hang a turn. */
 import { expect, test } from "vitest";
-import { play, userTexts } from "../../support/turns.ts";
+import { follow, play, userTexts } from "../../support/turns.ts";
 import { type DriverSubject, fileIn, type Stage } from "./subject.ts";
 
 export function permissionTests(stage: () => Stage, subject: DriverSubject): void {
   const { manifest, tools, rejected } = subject;
   const asks = test.skipIf(!manifest.asksPermission);
+  const asksQuestions = test.skipIf(!manifest.asksQuestions || tools.question === null);
   const asksOfTask = test.skipIf(!manifest.asksPermission || tools.task === null);
 
   asks("law 9, E5: the root's request is allowed once, seen to take effect, and the tool runs", async () => {
@@ -120,21 +121,99 @@ export function permissionTests(stage: () => Stage, subject: DriverSubject): voi
     },
   );
 
-  test.skipIf(tools.question === null || manifest.asksQuestions)(
-    "laws 9, 15: a question, which has no way to the user yet, is rejected, said, and the turn settles",
+  asks(
+    "law 9: a request that the policy leaves to the user waits for the answer, which is given once",
     async () => {
-      const { t, steady } = stage();
-      t.model.script("Ask me", [{ kind: "reply", toolCalls: [required(tools.question)()] }, "Never said."]);
-      const turn = await play(t, steady(), "Ask me something.");
-      expect(turn.settlement).toMatchObject({ settled: true, error: { code: "QUESTION_UNSUPPORTED" } });
-      expect(turn.settlement.evidence.map(({ what }) => what)).toContain("question_rejected");
-      expect(turn.all("turn.tool").at(-1)).toMatchObject({ status: "failed" });
-      t.model.reset();
-      const next = await play(t, steady(), "And now?");
-      expect(next.settlement).toMatchObject({ outcome: "completed", context: "LIVE" });
-      expect(userTexts(t.model.mainRequests()[0])).toContain("Ask me something.");
+      const { t, asked } = stage();
+      t.model.script("Shall I", [
+        { kind: "reply", toolCalls: [tools.shell("printf u > by-user.txt")] },
+        "Ran.",
+      ]);
+      const member = asked("ask");
+      const turn = follow(t.host.submit(member, "Shall I run it?"));
+      const { request } = await turn.heard("turn.permission_asked");
+      expect(t.host.openRequests(member)).toHaveLength(1);
+      const answer = {
+        turn: turn.handle.id,
+        session: request.session,
+        request: request.request,
+        reply: "once",
+      } as const;
+      await expect(t.host.answerPermission({ ...answer, request: "per_of_nobody" })).rejects.toMatchObject({
+        code: "REQUEST_UNKNOWN",
+      });
+      expect(fileIn(stage(), "by-user.txt")).toBeNull();
+      await t.host.answerPermission(answer);
+      await expect(t.host.answerPermission(answer)).rejects.toMatchObject({
+        code: expect.stringMatching(/^(REQUEST_CLOSED|ABORT_NO_TURN)$/),
+      });
+      expect(await turn.end()).toMatchObject({ outcome: "completed", settled: true, parts: ["Ran."] });
+      expect(turn.all("turn.permission_closed")).toEqual([
+        expect.objectContaining({ reply: "once", result: "confirmed", by: "user" }),
+      ]);
+      expect(fileIn(stage(), "by-user.txt")).toBe("u");
+      expect(t.host.openRequests(member)).toEqual([]);
     },
   );
+
+  asksQuestions(
+    "E2: a question is delivered with its id, the answer goes back to it, once, and the model gets it",
+    async () => {
+      const { t, steady } = stage();
+      t.model.script("Ask me", [{ kind: "reply", toolCalls: [required(tools.question)()] }, "As you say."]);
+      const member = steady();
+      const turn = follow(t.host.submit(member, "Ask me something."));
+      const { question } = await turn.heard("turn.question_asked");
+      expect(question.items).toMatchObject([
+        { question: "Which colour?", options: [{ label: "blue" }, { label: "green" }] },
+      ]);
+      const answer = {
+        turn: turn.handle.id,
+        session: question.session,
+        request: question.request,
+        answers: [["green"]],
+      };
+      await expect(t.host.answerQuestion({ ...answer, answers: [] })).rejects.toMatchObject({
+        code: "REQUEST_INVALID",
+      });
+      await expect(t.host.answerQuestion({ ...answer, session: "ses_of_nobody" })).rejects.toMatchObject({
+        code: "REQUEST_UNKNOWN",
+      });
+      await t.host.answerQuestion(answer);
+      await expect(t.host.answerQuestion(answer)).rejects.toMatchObject({
+        code: expect.stringMatching(/^(REQUEST_CLOSED|ABORT_NO_TURN)$/),
+      });
+      expect(await turn.end()).toMatchObject({ outcome: "completed", settled: true, parts: ["As you say."] });
+      expect(turn.all("turn.question_closed")).toEqual([
+        expect.objectContaining({
+          request: question.request,
+          reply: "answered",
+          result: "confirmed",
+          by: "user",
+        }),
+      ]);
+      const rows = t.model.mainRequests().at(-1)?.request?.rows ?? [];
+      expect(rows.findLast(({ role }) => role === "tool")?.text).toContain("green");
+    },
+  );
+
+  asksQuestions("law 9: a question that the user rejects ends its tool, and the turn settles", async () => {
+    const { t, steady } = stage();
+    t.model.script("Ask again", [{ kind: "reply", toolCalls: [required(tools.question)()] }, "Never mind."]);
+    const turn = follow(t.host.submit(steady(), "Ask again."));
+    const { question } = await turn.heard("turn.question_asked");
+    const { session, request } = question;
+    await t.host.answerQuestion({ turn: turn.handle.id, session, request, answers: null });
+    expect(await turn.end()).toMatchObject({ settled: true });
+    expect(turn.all("turn.question_closed").map(({ reply, by }) => `${reply} ${by}`)).toEqual([
+      "rejected user",
+    ]);
+    expect(turn.all("turn.tool").at(-1)).toMatchObject({ status: "failed" });
+    t.model.reset();
+    const next = await play(t, steady(), "And now?");
+    expect(next.settlement).toMatchObject({ outcome: "completed", context: "LIVE" });
+    expect(userTexts(t.model.mainRequests()[0])).toContain("Ask again.");
+  });
 }
 
 function required<T>(tool: T | null): T {

@@ -6,6 +6,7 @@ import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, beforeEach } from "vitest";
 import type { DriverManifest } from "../../../bridge/drivers/driver.ts";
 import type { MemberOptions } from "../../../controller/store/records.ts";
+import type { PermissionAction } from "../../../protocol/permission-policy.ts";
 import { ALLOW_ALL } from "../../../protocol/permission-policy.ts";
 import { isOpen } from "../../../protocol/record-state.ts";
 import type { Settlement } from "../../../protocol/settlement.ts";
@@ -56,7 +57,7 @@ export interface Stage {
   /** A member that may have a past, and is free to take a turn. */
   steady(): string;
   /** A member of one permission policy, of which a tool must ask. */
-  asked(policy: "allow" | "deny"): string;
+  asked(action: PermissionAction): string;
   fresh(options?: Partial<MemberOptions>): string;
 }
 

@@ -33,6 +33,7 @@ function scene(options: { kept?: string; running?: boolean; refuse?: HoldfastErr
     return made.handle;
   }
   const host = {
+    openRequests: () => [],
     submit(_member: string, text: string) {
       if (options.refuse !== undefined) throw options.refuse;
       return makeTurn(text);

@@ -111,6 +111,8 @@ test("notes are for what somebody who waits wants to see; each is one line, what
     "turn.context",
     "turn.permission_asked",
     "turn.permission_closed",
+    "turn.question_asked",
+    "turn.question_closed",
     "turn.tool",
     "turn.waiting",
   ]);
@@ -119,6 +121,11 @@ test("notes are for what somebody who waits wants to see; each is one line, what
   expect(noteOf({ ...EVENTS["turn.tool"], title: "" })).toBe("[bash running]");
   expect(noteOf({ ...EVENTS["turn.permission_closed"], reply: null, result: "unresolved" })).toBe(
     "[permission -: unresolved]",
+  );
+  // A request of a Task child says which task wants it, and whose child that is.
+  expect(noteOf(EVENTS["turn.question_asked"])).toBe("[question asked by task 'explore']");
+  expect(noteOf({ ...EVENTS["turn.question_closed"], reply: "rejected", by: "deadline" })).toBe(
+    "[question rejected at its limit: confirmed]",
   );
 });
 

@@ -97,7 +97,47 @@ test("P11: a permission is answered with the field that the server's schema has"
 test("a refused reply is an answer with its status, not an error", async () => {
   const { api: calls } = await api({ status: 404, json: { _tag: "PermissionNotFoundError" } });
   expect((await calls.replyPermission("per_1", "once", 1000)).status).toBe(404);
-  expect((await calls.rejectQuestion("que_1")).status).toBe(404);
+  expect((await calls.answerQuestion("que_1", null, 1000)).status).toBe(404);
+  expect((await calls.replyNetwork("net_1", "retry", 1000)).status).toBe(404);
+});
+
+test("P11: a question is answered and rejected in the form that the server's schema has, each by its own call", async () => {
+  const { api: calls, seen } = await api({ status: 200, json: true });
+  await calls.answerQuestion("que_1", [["blue"], ["a", "b"]], 1000);
+  await calls.answerQuestion("que/2", null, 1000);
+  expect(seen).toEqual([
+    { line: "POST /question/que_1/reply", body: { answers: [["blue"], ["a", "b"]] } },
+    { line: "POST /question/que%2F2/reject", body: {} },
+  ]);
+});
+
+test("a provider out of reach is tried again or given up by a call of its own", async () => {
+  const { api: calls, seen } = await api({ status: 200, json: true });
+  await calls.replyNetwork("que_1", "retry", 1000);
+  await calls.replyNetwork("que_2", "reject", 1000);
+  expect(seen).toEqual([
+    { line: "POST /network/que_1/reply", body: {} },
+    { line: "POST /network/que_2/reject", body: {} },
+  ]);
+});
+
+test("pending questions and network requests are listed for the directory, questions with all they ask", async () => {
+  const listed = {
+    id: "que_1",
+    sessionID: "ses_1",
+    blocking: null,
+    questions: [{ question: "Pick", header: "H", options: [{ label: "red", description: "r" }] }],
+    tool: { messageID: "msg_1", callID: "call_1" },
+  };
+  const { api: calls, seen } = await api({ status: 200, json: [listed] });
+  expect(await calls.pendingQuestions("/w", 1000)).toMatchObject([
+    { id: "que_1", sessionID: "ses_1", questions: [{ header: "H", options: [{ label: "red" }] }] },
+  ]);
+  expect(await calls.pendingNetwork("/w", 1000)).toMatchObject([{ id: "que_1", sessionID: "ses_1" }]);
+  expect(seen.map(({ line }) => line)).toEqual([
+    "GET /question?directory=%2Fw",
+    "GET /network?directory=%2Fw",
+  ]);
 });
 
 test("pending requests are listed for the directory, with their session", async () => {
@@ -105,7 +145,9 @@ test("pending requests are listed for the directory, with their session", async 
     status: 200,
     json: [{ id: "per_1", sessionID: "ses_1", permission: "bash" }],
   });
-  expect(await calls.pendingPermissions("/w", 1000)).toMatchObject([{ id: "per_1", sessionID: "ses_1" }]);
+  expect(await calls.pendingPermissions("/w", 1000)).toEqual([
+    { id: "per_1", sessionID: "ses_1", permission: "bash", patterns: [] },
+  ]);
   expect(seen[0]?.line).toBe("GET /permission?directory=%2Fw");
 });
 

@@ -1,7 +1,10 @@
 import { expect, test } from "vitest";
+import { KILO } from "../../../../bridge/drivers/kilo/traits.ts";
 import { OPENCODE } from "../../../../bridge/drivers/opencode/traits.ts";
 import { launchEnvironment, serverConfig } from "../../../../bridge/drivers/serve/launch-plan.ts";
 import type { Slot } from "../../../../bridge/slots.ts";
+import type { Launch } from "../../../../protocol/launch.ts";
+import { ALLOW_ALL, type MemberPolicy } from "../../../../protocol/permission-policy.ts";
 import { LAUNCH } from "../../../support/samples.ts";
 
 const slot: Slot = {
@@ -18,9 +21,9 @@ const slot: Slot = {
   markValue: "box/m-1",
 };
 
-const environment = (launch = LAUNCH) =>
+const environment = (launch = LAUNCH, traits = OPENCODE) =>
   launchEnvironment({
-    traits: OPENCODE,
+    traits,
     slot,
     launch,
     modelUrl: "http://127.0.0.1:8888",
@@ -67,14 +70,14 @@ test("the password is in its own variable and nowhere else", () => {
   expect(JSON.stringify(rest)).not.toContain("the-password");
 });
 
+const config = (launch = LAUNCH, traits = OPENCODE) => serverConfig(traits, launch, "http://127.0.0.1:8888");
+
 test("the configuration pins model and provider, shares nothing and updates nothing", () => {
-  const config = serverConfig(LAUNCH, "http://127.0.0.1:8888");
-  expect(config).toMatchObject({
+  expect(config()).toMatchObject({
     model: "holdfast/m1",
     small_model: "holdfast/m1",
     share: "disabled",
     autoupdate: false,
-    permission: { bash: "ask", edit: "ask" },
     provider: {
       holdfast: {
         options: { baseURL: "http://127.0.0.1:8888/v1" },
@@ -82,16 +85,45 @@ test("the configuration pins model and provider, shares nothing and updates noth
       },
     },
   });
-  expect(JSON.parse(environment().OPENCODE_CONFIG_CONTENT ?? "")).toEqual(config);
+  expect(JSON.parse(environment().OPENCODE_CONFIG_CONTENT ?? "")).toEqual(config());
 });
 
-test("no tool that must ask is ever allowed for good", () => {
-  const config = serverConfig({ ...LAUNCH, permissions: { policy: "allow", askedTools: ["bash"] } }, "u");
-  expect(JSON.stringify(config)).not.toContain("always");
-  expect(config).toMatchObject({ permission: { bash: "ask" } });
-  expect(serverConfig({ ...LAUNCH, permissions: { policy: "allow", askedTools: [] } }, "u")).toMatchObject({
-    permission: {},
-  });
+const policy = (changes: Partial<MemberPolicy>) => ({ ...LAUNCH, permissions: { ...ALLOW_ALL, ...changes } });
+const asked = (launch: Launch, traits = OPENCODE) =>
+  (config(launch, traits) as { permission: Record<string, string> }).permission;
+
+test("the CLI must ask for what the policy wants to hear of, and nothing is ever allowed for good", () => {
+  expect(asked(policy({}))).toEqual({});
+  expect(asked(policy({ default: "deny" }))).toEqual({ "*": "ask" });
+  expect(asked(policy({ default: "ask" }))).toEqual({ "*": "ask" });
+  const rules: MemberPolicy["rules"] = [
+    { tool: "edit", pattern: "*.env", action: "deny" },
+    { tool: "bash", pattern: "git *", action: "ask" },
+    { tool: "bash", pattern: "rm *", action: "deny" },
+  ];
+  expect(asked(policy({ rules }))).toEqual({ bash: "ask", edit: "ask" });
+  expect(asked(policy({ rules: [{ tool: "*", pattern: "*", action: "allow" }] }))).toEqual({ "*": "ask" });
+  expect(JSON.stringify(config(policy({ rules })))).not.toContain("always");
+});
+
+test("tools that outlive their turn are denied unless the member allows background work", () => {
+  const denied = { schedule_wakeup: "deny", background_process: "deny" };
+  expect(asked(policy({}), KILO)).toEqual(denied);
+  expect(asked({ ...policy({}), background: true }, KILO)).toEqual({});
+  // Behind the rule for every tool: of two that fit, the CLI takes the later one.
+  expect(Object.entries(asked(policy({ default: "ask" }), KILO))[0]).toEqual(["*", "ask"]);
+  expect(asked(policy({ default: "ask" }), KILO)).toEqual({ "*": "ask", ...denied });
+});
+
+test("Kilo gets its own names for the same things, and none of OpenCode's", () => {
+  const kilo = environment(LAUNCH, KILO);
+  expect(kilo.KILO_SERVER_PASSWORD).toBe("the-password");
+  expect(JSON.parse(kilo.KILO_CONFIG_CONTENT ?? "")).toEqual(config(LAUNCH, KILO));
+  expect(Object.keys(kilo).filter((name) => name.startsWith("OPENCODE_"))).toEqual([]);
+});
+
+test("P38: the model's inlet is never reached through a proxy", () => {
+  expect(environment()).toMatchObject({ NO_PROXY: "127.0.0.1,localhost", no_proxy: "127.0.0.1,localhost" });
 });
 
 test("the same launch gives the same bytes: a restart changes no request", () => {

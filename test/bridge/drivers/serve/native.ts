@@ -51,8 +51,8 @@ export interface MessageFields {
 }
 
 export const on = {
-  created: (session: string, parent?: string) =>
-    make("session.created", { sessionID: session, info: { id: session, parentID: parent } }),
+  created: (session: string, parent?: string, title?: string) =>
+    make("session.created", { sessionID: session, info: { id: session, parentID: parent, title } }),
   status: (session: string, type: string, more: Record<string, unknown> = {}) =>
     make("session.status", { sessionID: session, status: { type, ...more } }),
   busy: (session: string) => on.status(session, "busy"),
@@ -96,16 +96,52 @@ export const on = {
       field: "text",
       delta,
     }),
-  asked: (session: string, id: string, call?: string) =>
-    make("permission.asked", {
-      sessionID: session,
-      id,
-      permission: "bash",
-      patterns: ["ls"],
-      tool: call === undefined ? undefined : { messageID: "msg_x", callID: call },
-    }),
+  asked: (session: string, id: string, call?: string, what: Partial<Asked> = {}) =>
+    make("permission.asked", { ...permission(session, id, call), ...what }),
   replied: (session: string, id: string, reply = "once") =>
     make("permission.replied", { sessionID: session, requestID: id, reply }),
-  question: (session: string, id: string) =>
-    make("question.asked", { sessionID: session, id, questions: [] }),
+  question: (session: string, id: string, questions: unknown[] = [COLOR]) =>
+    make("question.asked", { sessionID: session, id, questions }),
+  questionReplied: (session: string, id: string) =>
+    make("question.replied", { sessionID: session, requestID: id, answers: [["blue"]] }),
+  questionRejected: (session: string, id: string) =>
+    make("question.rejected", { sessionID: session, requestID: id }),
+  // Kilo alone.
+  turnOpen: (session: string) => make("session.turn.open", { sessionID: session }),
+  turnClose: (session: string, reason = "completed") =>
+    make("session.turn.close", { sessionID: session, reason }),
+  offline: (session: string, id: string, message = "connection refused") =>
+    make("session.network.asked", { sessionID: session, id, message, restored: false }),
+  networkReplied: (session: string, id: string) =>
+    make("session.network.replied", { sessionID: session, requestID: id }),
+  networkRejected: (session: string, id: string) =>
+    make("session.network.rejected", { sessionID: session, requestID: id }),
+  removed: (session: string, message: string) =>
+    make("message.removed", { sessionID: session, messageID: message }),
+  partRemoved: (session: string, message: string, part: string) =>
+    make("message.part.removed", { sessionID: session, messageID: message, partID: part }),
+};
+
+interface Asked {
+  permission: string;
+  patterns: string[];
+}
+
+/** A request for permission, as the event and the pending list give it. */
+export const permission = (session: string, id: string, call?: string) => ({
+  id,
+  sessionID: session,
+  permission: "bash",
+  patterns: ["ls"],
+  tool: call === undefined ? undefined : { messageID: "msg_x", callID: call },
+});
+
+/** A question with two options and room for an own answer. */
+export const COLOR = {
+  question: "Pick a color",
+  header: "Color",
+  options: [
+    { label: "red", description: "r" },
+    { label: "blue", description: "b" },
+  ],
 };

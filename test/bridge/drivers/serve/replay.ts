@@ -20,9 +20,9 @@ export interface Replayed {
 
 export function replay(
   events: readonly (NativeEvent | null)[],
-  turn: { root: string; own: string; earlier?: Iterable<string> },
+  turn: { root: string; own: string; earlier?: Iterable<string>; isBracketed?: boolean },
 ): Replayed {
-  const view = createTurnView(turn.root, turn.own, new Set(turn.earlier));
+  const view = createTurnView(turn.root, turn.own, new Set(turn.earlier), turn.isBracketed);
   const output = createTurnOutput();
   const changes: ViewChange[] = [];
   const ends: Replayed["ends"] = [];

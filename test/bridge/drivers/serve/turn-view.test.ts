@@ -1,114 +1,15 @@
 import { expect, test } from "vitest";
 import { NO_USAGE } from "../../../../protocol/usage.ts";
-import { type Cli, on } from "./native.ts";
-import { capturedTurns, replay } from "./replay.ts";
+import { on } from "./native.ts";
+import { replay } from "./replay.ts";
 
-interface Row {
-  cli: Cli;
-  capture: string;
-  /** Which of the root's user messages opens the turn. */
-  user: number;
-  /** The line of the capture at which the facts say that the turn settled. */
-  line: number;
-  status: "completed" | "failed" | "aborted";
-  error?: string;
-  parts: (string | RegExp)[];
+const turn = { root: "ses_r", own: "msg_own" };
+
+function started() {
+  return [on.user("ses_r", "msg_own"), on.busy("ses_r")];
 }
 
-const ticks = /^ tick0 tick1 .*\(\+\d+\)$/;
-const row = (
-  cli: Cli,
-  capture: string,
-  user: number,
-  line: number,
-  status: Row["status"],
-  parts: Row["parts"],
-  error?: string,
-): Row => ({ cli, capture, user, line, status, parts, ...(error === undefined ? {} : { error }) });
-
-/** The final idle of each turn: for a double idle the second one (facts, 3.4), read off the captures by hand. */
-const ROWS: Row[] = [
-  row("opencode", "turn-plain", 0, 20, "completed", ["Hello there friend"]),
-  row("opencode", "turn-plain", 1, 40, "completed", ["Second reply"]),
-  row("opencode", "perm-once", 0, 29, "completed", ["after perm"]),
-  row("opencode", "perm-reject", 0, 16, "completed", []),
-  row("opencode", "perm-two-reject-one", 0, 21, "completed", []),
-  row("opencode", "question-reject", 0, 16, "completed", []),
-  row("opencode", "question-reply", 0, 27, "completed", ["after q"]),
-  row("opencode", "fail-400", 0, 11, "failed", [], "APIError"),
-  row("opencode", "fail-400", 1, 22, "failed", [], "APIError"),
-  row("opencode", "fail-500-retry", 0, 21, "failed", [], "APIError"),
-  row("opencode", "fail-overflow", 0, 35, "completed", ["ok (no plan)"]),
-  row("opencode", "connect-destroyed", 0, 17, "completed", ["recovered"]),
-  row("opencode", "stream-cut", 0, 20, "completed", ["recovered"]),
-  row("opencode", "task-child-perm-reject", 0, 43, "completed", ["root done"]),
-  row("opencode", "abort-stream", 0, 15, "aborted", [ticks], "MessageAbortedError"),
-  row("opencode", "abort-stream", 1, 30, "completed", ["fine"]),
-  row("opencode", "abort-bash", 0, 17, "aborted", [], "MessageAbortedError"),
-  row("opencode", "perm-abort", 0, 16, "aborted", [], "MessageAbortedError"),
-  row("opencode", "task-abort-root", 0, 33, "aborted", [], "MessageAbortedError"),
-  row("opencode", "instance-dispose", 0, 15, "aborted", ["aa "], "MessageAbortedError"),
-  row("opencode", "retry-abort", 0, 9, "aborted", []),
-  row("opencode", "second-prompt-while-busy", 0, 27, "completed", ["aaaa bbbb cccc dddd", "reply to second"]),
-  row("opencode", "second-prompt-while-busy", 2, 55, "completed", ["reply to steer"]),
-  row("kilo", "turn-plain", 0, 26, "completed", ["Hello there friend"]),
-  row("kilo", "turn-plain", 1, 48, "completed", ["Second reply"]),
-  row("kilo", "perm-reject", 0, 17, "completed", []),
-  row("kilo", "question-reject", 0, 18, "completed", []),
-  row("kilo", "stream-cut", 0, 16, "failed", ["partial text"], "APIError"),
-  row("kilo", "task-child-perm-reject", 0, 60, "completed", ["root done"]),
-  row("kilo", "abort-stream", 0, 17, "aborted", [ticks], "MessageAbortedError"),
-  row("kilo", "abort-stream", 1, 34, "completed", ["fine"]),
-  row("kilo", "abort-bash", 0, 20, "aborted", [], "MessageAbortedError"),
-  row("kilo", "perm-abort", 0, 18, "aborted", [], "MessageAbortedError"),
-  row("kilo", "task-abort-root", 0, 41, "aborted", [], "MessageAbortedError"),
-  row("kilo", "retry-abort", 0, 11, "aborted", []),
-  row("kilo", "connect-destroyed", 0, 12, "aborted", []),
-  row("kilo", "second-prompt-while-busy", 0, 21, "completed", ["aaaa bbbb cccc dddd"]),
-];
-
-test.each(ROWS)("$cli $capture, message $user: one end, at line $line, $status", (expected) => {
-  const { events, root, users } = capturedTurns(expected.cli, expected.capture);
-  const own = users[expected.user] ?? "";
-  const { ends, parts, changes } = replay(events, {
-    root,
-    own,
-    earlier: users.slice(0, expected.user).flatMap((user) => messagesOf(events, user)),
-  });
-  expect(ends.map(({ at, end }) => ({ line: at + 1, status: end.status, error: end.error?.name }))).toEqual([
-    { line: expected.line, status: expected.status, error: expected.error },
-  ]);
-  expect(parts).toHaveLength(expected.parts.length);
-  expected.parts.forEach((part, index) => {
-    if (typeof part === "string") expect(parts[index]).toBe(part);
-    else expect(parts[index]).toMatch(part);
-  });
-  expect(changes.filter(({ kind }) => kind === "own_event")).toHaveLength(1);
-  expect(ends[0]?.end.tail?.role).toBe("assistant");
-});
-
-test("the tail is the assistant's last message, also where the user's own was posted anew", () => {
-  const { events, root, users } = capturedTurns("opencode", "fail-overflow");
-  const { ends } = replay(events, { root, own: users[0] ?? "" });
-  const assistants = events.flatMap((event) =>
-    event?.type === "message.updated" && event.properties.info.role === "assistant"
-      ? [event.properties.info.id]
-      : [],
-  );
-  expect(ends[0]?.end.tail).toEqual({ role: "assistant", id: assistants.at(-1) });
-});
-
-test("usage is the sum over the turn's messages, and unknown where a message states none", () => {
-  const { events, root, users } = capturedTurns("opencode", "turn-plain");
-  const usage = replay(events, { root, own: users[0] ?? "" }).ends[0]?.end.usage;
-  expect(usage).toEqual({
-    source: "cli",
-    inputTokens: 8075,
-    outputTokens: 10,
-    reasoningTokens: 0,
-    cacheReadTokens: 0,
-    cacheWriteTokens: 0,
-  });
+test("usage is unknown where one message of the turn states none", () => {
   const without = replay(
     [
       ...started(),
@@ -134,40 +35,6 @@ test("zeros alone are no statement: the CLI writes them where its provider said 
   expect(ends[0]?.end.usage).toEqual({ ...NO_USAGE, source: "cli" });
 });
 
-test("a retry is told with its message and time, and takes back the text of the attempt that was cut", () => {
-  const { events, root, users } = capturedTurns("opencode", "stream-cut");
-  const { changes } = replay(events, { root, own: users[0] ?? "" });
-  expect(changes).toContainEqual({
-    kind: "waiting",
-    reason: "Connection reset by server",
-    attempt: 1,
-    nextAt: 1796049202681,
-  });
-  expect(changes.filter(({ kind }) => kind === "withdrawn")).toHaveLength(1);
-});
-
-test("Kilo's offline state is told as waiting", () => {
-  const { events, root, users } = capturedTurns("kilo", "connect-destroyed");
-  const { changes } = replay(events, { root, own: users[0] ?? "" });
-  expect(changes).toContainEqual({
-    kind: "waiting",
-    reason: "Connection reset by server",
-    attempt: 0,
-    nextAt: null,
-  });
-});
-
-test("tools of the root and of its children are told once a state, each in its session", () => {
-  const { events, root, users } = capturedTurns("opencode", "task-child-perm-reject");
-  const { changes } = replay(events, { root, own: users[0] ?? "" });
-  const tools = changes.flatMap((change) =>
-    change.kind === "tool"
-      ? [`${change.session === root ? "root" : "child"} ${change.tool} ${change.status}`]
-      : [],
-  );
-  expect(tools).toEqual(["root task running", "child bash running", "child bash failed", "root task failed"]);
-});
-
 test("two sessions may use one call id: each tool is told for itself", () => {
   const { changes } = replay(
     [
@@ -180,12 +47,6 @@ test("two sessions may use one call id: each tool is told for itself", () => {
   );
   expect(changes.filter(({ kind }) => kind === "tool")).toHaveLength(2);
 });
-
-const turn = { root: "ses_r", own: "msg_own" };
-
-function started() {
-  return [on.user("ses_r", "msg_own"), on.busy("ses_r")];
-}
 
 test("P6: deltas and parts before roles: the answer holds each assistant part once and never the user's", () => {
   const { parts, ends } = replay(
@@ -343,8 +204,8 @@ test("a child that was created and never ran is quiet once the server says so", 
 
 test("a session that was adopted holds the end until it is quiet, and its tools are told", () => {
   const { view } = replay([...started(), on.assistant("ses_r", "m2", { done: true, finish: "stop" })], turn);
-  view.adopt("ses_found");
-  view.adopt("ses_r");
+  view.adopt("ses_found", "ses_r", "explore");
+  view.adopt("ses_r", "ses_other", "not mine");
   expect(view.busyDescendants()).toEqual(["ses_found"]);
   expect(view.isAtWork("ses_found", "call_1")).toBe(true);
   expect(view.take(on.tool("ses_found", "m3", "call_1", "completed"))).toHaveLength(1);
@@ -407,12 +268,80 @@ test("nothing is said after the end", () => {
   expect(view.take(on.idle("ses_r"))).toEqual([]);
 });
 
-/** The user's message and every message that answers it. */
-function messagesOf(events: ReturnType<typeof capturedTurns>["events"], user: string): string[] {
-  const answers = events.flatMap((event) =>
-    event?.type === "message.updated" && event.properties.info.parentID === user
-      ? [event.properties.info.id]
-      : [],
+test("ancestry goes from the asking session up to the root, with the titles that the CLI gave", () => {
+  const { view } = replay(
+    [...started(), on.created("ses_c", "ses_r", "explore"), on.created("ses_g", "ses_c", "x".repeat(500))],
+    turn,
   );
-  return [user, ...new Set(answers)];
-}
+  expect(view.ancestry("ses_r")).toEqual([{ session: "ses_r", title: "" }]);
+  expect(view.ancestry("ses_g").map(({ session }) => session)).toEqual(["ses_g", "ses_c", "ses_r"]);
+  expect(view.ancestry("ses_g")[0]?.title.length).toBeLessThanOrEqual(200);
+  view.adopt("ses_d", "ses_g", "found later");
+  expect(view.ancestry("ses_d")[0]).toEqual({ session: "ses_d", title: "found later" });
+  expect(view.ancestry("ses_unknown")).toEqual([{ session: "ses_unknown", title: "" }]);
+});
+
+test("ancestry is bounded, however deep the children go", () => {
+  const { view } = replay(started(), turn);
+  for (let depth = 1; depth <= 100; depth += 1) {
+    view.adopt(`ses_${depth}`, depth === 1 ? "ses_r" : `ses_${depth - 1}`, "");
+  }
+  expect(view.ancestry("ses_100")).toHaveLength(32);
+});
+
+test("what the CLI takes back is taken out of the answer: a part, and a whole message with all of its parts", () => {
+  const { changes, parts } = replay(
+    [
+      ...started(),
+      on.assistant("ses_r", "m2"),
+      on.text("ses_r", "m2", "p1", "one", true),
+      on.text("ses_r", "m2", "p2", "two", true),
+      on.partRemoved("ses_r", "m2", "p1"),
+      on.assistant("ses_r", "m3"),
+      on.text("ses_r", "m3", "p3", "three", true),
+      on.text("ses_r", "m3", "p4", "four"),
+      on.partRemoved("ses_other", "m2", "p2"),
+      on.removed("ses_other", "m2"),
+      on.removed("ses_r", "m3"),
+    ],
+    turn,
+  );
+  expect(parts).toEqual(["two"]);
+  expect(changes.flatMap((change) => (change.kind === "withdrawn" ? [change.part] : []))).toEqual([
+    "p1",
+    "p3",
+    "p4",
+  ]);
+});
+
+test("a message that was taken back while it was open no longer holds the end, and is not the tail", () => {
+  const { ends } = replay(
+    [
+      ...started(),
+      on.assistant("ses_r", "m2", { done: true, finish: "stop" }),
+      on.assistant("ses_r", "m3"),
+      on.removed("ses_r", "m3"),
+      on.idle("ses_r"),
+    ],
+    turn,
+  );
+  expect(ends[0]?.end).toMatchObject({ status: "completed", tail: { role: "assistant", id: "m2" } });
+});
+
+test("P19: a child that waits for its provider is told as waiting too; its text is nobody's to withdraw", () => {
+  const { changes, parts } = replay(
+    [
+      ...started(),
+      on.assistant("ses_r", "m2"),
+      on.text("ses_r", "m2", "p1", "so far"),
+      on.created("ses_c", "ses_r"),
+      on.status("ses_c", "retry", { attempt: 3, message: "quota exceeded", next: 99 }),
+      on.status("ses_other", "retry", { attempt: 1, message: "theirs", next: 1 }),
+    ],
+    turn,
+  );
+  expect(changes.filter(({ kind }) => kind === "waiting")).toEqual([
+    { kind: "waiting", session: "ses_c", reason: "quota exceeded", attempt: 3, nextAt: 99 },
+  ]);
+  expect(parts).toEqual(["so far"]);
+});
