@@ -3,7 +3,8 @@
  * only one that nobody answers on is removed.
  */
 
-import { chmod, rm } from "node:fs/promises";
+import { chmodSync } from "node:fs";
+import { rm } from "node:fs/promises";
 import { createServer, type Server } from "node:http";
 import { connect } from "node:net";
 import { HoldfastError } from "../protocol/errors.ts";
@@ -16,9 +17,17 @@ export async function listenOn(path: string, mode: number): Promise<Server> {
     server.once("error", (cause) =>
       reject(new HoldfastError("STORE_ERROR", `can't listen on ${path}`, { cause })),
     );
-    server.listen(path, resolve);
+    // Nothing is awaited from here until the caller has the server: who got in before would never be answered.
+    server.listen(path, () => {
+      try {
+        chmodSync(path, mode);
+        resolve();
+      } catch (cause) {
+        server.close();
+        reject(new HoldfastError("STORE_ERROR", `can't close ${path} to others`, { cause }));
+      }
+    });
   });
-  await chmod(path, mode);
   return server;
 }
 

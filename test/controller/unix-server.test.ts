@@ -76,3 +76,13 @@ test("closing ends connections that idle, and takes the socket away", async () =
   await within("the idle connection's end", ended);
   expect(existsSync(path)).toBe(false);
 });
+
+test("one who dials at the first moment is answered: nobody gets in before the server's owner", async () => {
+  for (let round = 0; round < 30; round += 1) {
+    const path = join(temporaryDirectory(), "a.sock");
+    const opening = listen(path);
+    while (!existsSync(path)) await new Promise((resolve) => setImmediate(resolve));
+    const [answer] = await within("the answer", Promise.all([get(path), opening]), 3000);
+    expect(answer).toBe("here");
+  }
+});

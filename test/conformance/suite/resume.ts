@@ -70,6 +70,8 @@ export function resumeTests(stage: () => Stage, { tools }: DriverSubject): void 
     const root = `${t.host.store.sandbox(sandbox)?.directory}/slots/${member}`;
     const before = digests(root);
     expect(Object.keys(before).length).toBeGreaterThan(0);
+    // Nor has the CLI fetched packages of its own.
+    expect(Object.keys(before).filter((path) => path.includes("/node_modules/"))).toEqual([]);
     await t.host.startSandbox(sandbox);
     tamper(member, null);
     expect((await play(t, member, "Refused.")).settlement).toMatchObject({

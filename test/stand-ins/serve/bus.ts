@@ -4,7 +4,9 @@ import type { Script, StreamFault } from "./script.ts";
 
 export interface NativeEvent {
   type: string;
-  properties: Record<string, unknown>;
+  properties?: Record<string, unknown>;
+  /** Of a `sync`, in place of properties. */
+  syncEvent?: unknown;
 }
 
 interface Subscriber {

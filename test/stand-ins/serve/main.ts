@@ -1,4 +1,4 @@
-// A stand-in for `opencode serve` that plays it badly on purpose: `node main.ts SCRIPT serve --port 0 --hostname …`.
+// A stand-in for `opencode serve` and `kilo serve` that plays them badly on purpose: `node main.ts SCRIPT serve --port 0 --hostname …`.
 // It needs no model. What was called is in `calls.ndjson` beside the script, its port in `port`.
 import { appendFileSync, writeFileSync } from "node:fs";
 import { createServer, type IncomingMessage } from "node:http";
@@ -13,7 +13,9 @@ const [, , scriptPath = ""] = process.argv;
 const script = readScript(scriptPath);
 const beside = (name: string) => join(dirname(scriptPath), name);
 const environment = process.env;
-const expected = `Basic ${Buffer.from(`opencode:${environment.OPENCODE_SERVER_PASSWORD}`).toString("base64")}`;
+const cli = script.cli ?? "opencode";
+const password = environment[`${cli.toUpperCase()}_SERVER_PASSWORD`];
+const expected = `Basic ${Buffer.from(`${cli}:${password}`).toString("base64")}`;
 const world = createWorld(script, environment.XDG_DATA_HOME ?? ".");
 const routes = createRoutes(world, (code) => process.exit(code));
 
@@ -61,7 +63,7 @@ async function announce(port: number): Promise<void> {
   process.stdout.write(noise);
   if (exit !== undefined) process.exit(exit);
   await after(afterMs);
-  const line = `opencode server listening on http://127.0.0.1:${port}\n`.repeat(times);
+  const line = `${cli} server listening on http://127.0.0.1:${port}\n`.repeat(times);
   if (!byByte) {
     process.stdout.write(line);
     return;

@@ -1,10 +1,10 @@
 // The HTTP side: the calls that a bridge makes, each answered as the script wants.
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { createHeld, rejectQuestion, replyPermission } from "./asks.ts";
+import { createHeld, replyNetwork, replyPermission, replyQuestion } from "./asks.ts";
 import { abortRun, createRun, type Run } from "./run.ts";
 import { next, type Step, type StreamFault, type TurnPlan } from "./script.ts";
 import { addUser, playTurn } from "./steps.ts";
-import type { World } from "./world.ts";
+import type { Pending, World } from "./world.ts";
 
 export type Route = (call: Call) => void;
 
@@ -25,6 +25,7 @@ interface PromptBody {
 export function createRoutes(world: World, stop: (code: number) => void): Array<[string, RegExp, Route]> {
   const { script, bus } = world;
   const runs = new Map<string, Run>();
+  const later = new Map<string, Step[]>();
   const held = createHeld();
   let turns = 0;
 
@@ -40,7 +41,7 @@ export function createRoutes(world: World, stop: (code: number) => void): Array<
     if (plan === "refuse") return void call.request.socket.resetAndDestroy();
     if (plan === "html") return page(call);
     if (typeof plan === "number") return json(call, plan, {});
-    json(call, 200, { healthy: true, version: script.version ?? "1.18.33" });
+    json(call, 200, { healthy: true, version: script.version ?? (world.isKilo ? "7.7.7" : "1.18.33") });
   }
 
   function prompt(call: Call): void {
@@ -69,10 +70,26 @@ export function createRoutes(world: World, stop: (code: number) => void): Array<
       const error = { name: first.onlyError, data: { message: first.message } };
       return world.emit(session, "session.error", { error });
     }
-    const run = createRun(session, addUser(world, session, body.messageID, body.parts));
+    const user = addUser(world, session, body.messageID, body.parts);
+    const busy = runs.get(session);
+    // Kilo queues what comes while it is busy, and goes on to it after the step.
+    if (world.isKilo && busy !== undefined) {
+      busy.queued.push(user);
+      later.set(user, steps);
+      return world.emit(session, "session.queue.changed", { queued: busy.queued });
+    }
+    await play(session, user, steps);
+  }
+
+  async function play(session: string, user: string, steps: Step[]): Promise<void> {
+    const run = createRun(session, user);
     runs.set(session, run);
-    await playTurn(world, run, steps, held);
+    const result = await playTurn(world, run, steps, held);
     runs.delete(session);
+    const [queued] = run.queued;
+    if (result !== "superseded" || queued === undefined) return;
+    world.emit(session, "session.queue.changed", { queued: [] });
+    await play(session, queued, later.get(queued) ?? []);
   }
 
   function abort(call: Call): void {
@@ -92,20 +109,43 @@ export function createRoutes(world: World, stop: (code: number) => void): Array<
     }, 20);
   }
 
-  function replied(call: Call): void {
-    const pending = world.permissions.get(call.id);
-    if (pending === undefined) return json(call, 404, { _tag: "PermissionNotFoundError" });
+  /** A reply to what is pending, answered as its plan says. */
+  function replied(
+    call: Call,
+    list: Map<string, Pending>,
+    tag: string,
+    effect: (pending: Pending) => void,
+  ): void {
+    const pending = list.get(call.id);
+    if (pending === undefined) return json(call, 404, { _tag: tag });
     const plan = next(pending.replies, "ok");
     if (plan === "silent") return;
     if (plan === "lie") return json(call, 200, true);
     if (typeof plan === "number") return json(call, plan, {});
     if (plan === "forget") {
-      world.permissions.delete(pending.id);
-      return json(call, 404, { _tag: "PermissionNotFoundError" });
+      list.delete(pending.id);
+      return json(call, 404, { _tag: tag });
     }
     json(call, plan === "ok" ? 200 : 500, true);
-    replyPermission(world, pending, String(call.body.reply));
+    effect(pending);
   }
+
+  const answered = (call: Call, answers: string[][] | null) =>
+    replied(call, world.questions, "QuestionNotFoundError", (pending) =>
+      replyQuestion(world, pending, answers),
+    );
+  const networked = (call: Call, reply: "reply" | "reject") =>
+    replied(call, world.network, "NetworkNotFoundError", (pending) => replyNetwork(world, pending, reply));
+  const listed =
+    (list: Map<string, Pending>): Route =>
+    (call) => {
+      if (script.pendingStatus !== undefined) return json(call, script.pendingStatus, {});
+      json(
+        call,
+        200,
+        [...list.values()].map(({ raw }) => raw),
+      );
+    };
 
   function canary(call: Call): void {
     const plan = next(script.canaries, "ok" as const);
@@ -118,16 +158,20 @@ export function createRoutes(world: World, stop: (code: number) => void): Array<
 
   /** The test's own hand: says an event, breaks a stream, lets a held turn go on, or ends the process. */
   function command(call: Call): void {
-    const { emit, stream, go, exit, directory } = call.body as {
+    const { emit, stream, go, exit, status, directory } = call.body as {
       emit?: { type: string; properties: Record<string, unknown> };
       stream?: StreamFault;
       go?: boolean;
       exit?: number;
+      /** What a session does by itself: busy, or idle again. */
+      status?: { session: string; type: string };
       directory: string;
     };
     if (emit !== undefined) bus.emit(directory, emit);
     if (stream !== undefined) bus.fault(directory, stream);
     if (go === true) held.go();
+    if (status?.type === "idle") world.idle(status.session);
+    else if (status !== undefined) world.setStatus(status.session, { type: status.type });
     json(call, 200, true);
     if (exit !== undefined) stop(exit);
   }
@@ -137,7 +181,7 @@ export function createRoutes(world: World, stop: (code: number) => void): Array<
     world.hidden.set(call.id, hidden - 1);
     const found = hidden > 0 ? undefined : world.sessions.get(call.id);
     if (found === undefined) return json(call, 404, { name: "NotFoundError" });
-    json(call, 200, { id: found.id, directory: found.directory, parentID: found.parentID });
+    json(call, 200, { id: found.id, directory: found.directory, parentID: found.parentID, title: "explore" });
   };
 
   return [
@@ -162,37 +206,21 @@ export function createRoutes(world: World, stop: (code: number) => void): Array<
     ],
     ["POST", /^\/session\/([^/]+)\/prompt_async$/, prompt],
     ["POST", /^\/session\/([^/]+)\/abort$/, abort],
-    [
-      "GET",
-      /^\/permission$/,
-      (call) =>
-        json(
-          call,
-          200,
-          [...world.permissions.values()].map(({ raw }) => raw),
-        ),
-    ],
-    ["POST", /^\/permission\/([^/]+)\/reply$/, replied],
-    [
-      "GET",
-      /^\/question$/,
-      (call) =>
-        json(
-          call,
-          200,
-          [...world.questions.values()].map(({ raw }) => raw),
-        ),
-    ],
+    ["GET", /^\/permission$/, listed(world.permissions)],
     [
       "POST",
-      /^\/question\/([^/]+)\/reject$/,
-      (call) => {
-        const pending = world.questions.get(call.id);
-        if (pending === undefined) return json(call, 404, { _tag: "QuestionNotFoundError" });
-        json(call, 200, true);
-        rejectQuestion(world, pending);
-      },
+      /^\/permission\/([^/]+)\/reply$/,
+      (call) =>
+        replied(call, world.permissions, "PermissionNotFoundError", (pending) =>
+          replyPermission(world, pending, String(call.body.reply)),
+        ),
     ],
+    ["GET", /^\/question$/, listed(world.questions)],
+    ["POST", /^\/question\/([^/]+)\/reply$/, (call) => answered(call, call.body.answers as string[][])],
+    ["POST", /^\/question\/([^/]+)\/reject$/, (call) => answered(call, null)],
+    ["GET", /^\/network$/, listed(world.network)],
+    ["POST", /^\/network\/([^/]+)\/reply$/, (call) => networked(call, "reply")],
+    ["POST", /^\/network\/([^/]+)\/reject$/, (call) => networked(call, "reject")],
     ["POST", /^\/stand-in$/, command],
     // The real one answers any unknown path with a page and 200.
     ["GET", /^/, page],

@@ -13,6 +13,8 @@ export interface Run {
   message: string | null;
   hasStepStart: boolean;
   isRetrying: boolean;
+  /** Messages that came while it was busy; Kilo goes on to them after the step. */
+  readonly queued: string[];
   child: Run | null;
   /** Parts that an abort has to finish, with the form they take then. */
   openParts: Part[];
@@ -32,6 +34,7 @@ export function createRun(session: string, user: string): Run {
     message: null,
     hasStepStart: false,
     isRetrying: false,
+    queued: [],
     child: null,
     openParts: [],
     wait: (work) => Promise.race([work, stopped]),
@@ -92,34 +95,56 @@ function announceEnd(world: World, run: Run, error: unknown): void {
   world.idle(run.session);
 }
 
-function closeMessage(world: World, run: Run, error: unknown): void {
+function closeMessage(world: World, run: Run, error: unknown, reason: CloseReason): void {
   for (const part of run.openParts.splice(0)) world.part(run.session, run.message ?? "", part);
   if (run.message !== null) {
     const more = error === null ? {} : { error };
     world.message(run.session, assistant(run, { ...more, time: { completed: Date.now() } }));
   }
   run.message = null;
-  world.idle(run.session);
+  endRun(world, run, reason);
+}
+
+type CloseReason = "completed" | "error" | "interrupted" | "superseded";
+
+/** The session's last idle; Kilo closes the bracket of the turn behind it, or before it when it was interrupted. */
+export function endRun(world: World, run: Run, reason: CloseReason): void {
+  const { session } = run;
+  const parentID = world.sessions.get(session)?.parentID;
+  const close = () => {
+    if (world.isKilo) world.emit(session, "session.turn.close", { parentID, reason });
+  };
+  if (reason === "interrupted") close();
+  world.idle(session);
+  if (reason !== "interrupted") close();
+  else if (world.isKilo && parentID === undefined) world.emit(session, "session.drain.interrupted", {});
 }
 
 /** A failure of the provider: error, provisional idle, the message with its error, final idle. */
 export function failRun(world: World, run: Run, error: unknown): void {
   announceEnd(world, run, error);
-  closeMessage(world, run, error);
+  closeMessage(world, run, error, "error");
 }
 
 /** The order of an abort as it was captured: the child first, its parent's tool in between. */
 export function abortRun(world: World, run: Run): void {
   const { child } = run;
   run.stop();
+  child?.stop();
+  if (child !== null && world.isKilo) {
+    world.emit(child.session, "session.drain.interrupted", {});
+    announceEnd(world, child, ABORTED);
+    announceEnd(world, run, ABORTED);
+    closeMessage(world, child, ABORTED, "interrupted");
+    return closeMessage(world, run, ABORTED, "interrupted");
+  }
   if (child !== null) {
-    child.stop();
     announceEnd(world, child, ABORTED);
     for (const part of run.openParts.splice(0)) world.part(run.session, run.message ?? "", part);
-    closeMessage(world, child, ABORTED);
+    closeMessage(world, child, ABORTED, "interrupted");
   }
   // In a retry wait there is no error, neither on the session nor on the message, and one idle.
-  if (run.isRetrying) return closeMessage(world, run, null);
+  if (run.isRetrying) return closeMessage(world, run, null, "interrupted");
   announceEnd(world, run, ABORTED);
-  closeMessage(world, run, ABORTED);
+  closeMessage(world, run, ABORTED, "interrupted");
 }

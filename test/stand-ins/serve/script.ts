@@ -13,6 +13,13 @@ export interface AskPlan {
   silent?: boolean;
 }
 
+/** A question of the turn, with one item that has two options unless it says otherwise. */
+export interface QuestionPlan {
+  replies?: ReplyPlan[];
+  items?: unknown[];
+  silent?: boolean;
+}
+
 /** One thing that a turn does. Text and tools each make one assistant message. */
 export type Step =
   | { text: string; pieces?: number }
@@ -24,11 +31,15 @@ export type Step =
   | { tools: AskPlan[] }
   /** A child session. `unseen`: no session.created. `lookups`: so many first look-ups of it answer 404. */
   | { task: Step[]; unseen?: boolean; lookups?: number; idle?: boolean }
-  | { question: true }
+  | { question: QuestionPlan }
   | { fail: string; message: string }
   | { cut: string }
   | { retry: string; inMs: number; goesOn?: boolean }
   | { overflow: true }
+  /** Kilo: the provider is out of reach, for so many asks (one by default); each waits for its reply. */
+  | { offline: string; times?: number }
+  /** Kilo: so many transient text parts at the head of an answer, each a moment after the other. */
+  | { transient: number }
   /** Waits until the test says so, or for ever. */
   | { hold: true }
   /** Says this and nothing more: no message, no idle. */
@@ -47,6 +58,8 @@ export interface TurnPlan {
 }
 
 export interface Script {
+  /** Which of the two it plays: the order of their events differs, and a few calls. */
+  cli?: "opencode" | "kilo";
   version?: string;
   ready?: { noise?: string; times?: number; afterMs?: number; byByte?: boolean; exit?: number };
   /** One a request; the last one repeats. */
@@ -68,6 +81,8 @@ export interface Script {
   sessionStatus?: number;
   messageStatus?: number;
   listStatus?: number;
+  /** Status of the lists of pending requests. */
+  pendingStatus?: number;
   ignoresSigterm?: boolean;
 }
 

@@ -1,9 +1,11 @@
 // Plays the steps of a turn, in the order in which the captures have them.
 import { spawn } from "node:child_process";
-import { type Held, playTools } from "./asks.ts";
+import { setTimeout as after } from "node:timers/promises";
+import { type Held, playOffline, playTools } from "./asks.ts";
 import {
   assistant,
   createRun,
+  endRun,
   failRun,
   finishMessage,
   openMessage,
@@ -15,27 +17,41 @@ import type { Step } from "./script.ts";
 import type { World } from "./world.ts";
 
 /**
- * Plays a whole busy period. Ends with the session idle, save where a step says otherwise. True when a request of it
- * was rejected, which ends it at once.
+ * Plays a whole busy period. Ends with the session idle, save where a step says otherwise. `rejected` when a request of
+ * it was, which ends it at once; `superseded` when another message waits for its turn.
  */
-export async function playTurn(world: World, run: Run, steps: Step[], held: Held): Promise<boolean> {
+export async function playTurn(
+  world: World,
+  run: Run,
+  steps: Step[],
+  held: Held,
+): Promise<"ended" | "rejected" | "superseded"> {
+  // Kilo's Task children go on after a reject.
+  const goesOn = world.isKilo && world.sessions.get(run.session)?.parentID !== undefined;
   let isRejected = false;
+  if (world.isKilo) world.emit(run.session, "session.turn.open", {});
   world.setStatus(run.session, { type: "busy" });
   try {
     for (const step of steps) {
       if (isRejected) break;
       const result = await run.wait(playStep(world, run, step, held));
-      if (result === "over") return false;
-      isRejected = result === "rejected";
-      if (result === "loop") world.setStatus(run.session, { type: "busy" });
+      if (result === "over") return "ended";
+      isRejected = result === "rejected" && !goesOn;
+      if (run.queued.length > 0 && result !== "same") {
+        endRun(world, run, "superseded");
+        return "superseded";
+      }
+      if (result === "loop" || (result === "rejected" && goesOn)) {
+        world.setStatus(run.session, { type: "busy" });
+      }
     }
     // A turn that has said nothing at the end of its steps stays open, as one whose model is silent does.
     if (run.message !== null) await run.wait(new Promise<never>(() => undefined));
-    world.idle(run.session);
+    endRun(world, run, "completed");
   } catch (error) {
     if (!(error instanceof Stopped)) throw error;
   }
-  return isRejected;
+  return isRejected ? "rejected" : "ended";
 }
 
 /** `loop`: the model would be called again. `rejected`: the turn ends here. `same`: within the same message. */
@@ -51,6 +67,7 @@ async function playStep(world: World, run: Run, step: Step, held: Held): Promise
     world.bus.fault(world.sessions.get(session)?.directory ?? "", step.stream);
     return "same";
   }
+  if ("transient" in step) return playTransient(world, run, step.transient);
   openMessage(world, run);
   if ("hold" in step) {
     await run.wait(held.wait());
@@ -63,8 +80,13 @@ async function playStep(world: World, run: Run, step: Step, held: Held): Promise
   if ("retry" in step) return playRetry(world, run, step);
   if ("cut" in step) {
     playText(world, run, step.cut, 1, false);
+    if (world.isKilo) {
+      failRun(world, run, { name: "APIError", data: { message: "Connection reset by server" } });
+      return "over";
+    }
     return playRetry(world, run, { retry: "Connection reset by server", inMs: 5, goesOn: true });
   }
+  if ("offline" in step) return playOffline(world, run, step);
   if ("overflow" in step) return playOverflow(world, run);
   if ("text" in step) {
     playText(world, run, step.text, step.pieces ?? 4, true);
@@ -111,6 +133,23 @@ function playText(
   const final = { id, type, text, time: { ...time, end: Date.now() } };
   if (isWhole) world.part(run.session, message, final);
   else run.openParts.push(final);
+}
+
+/** Kilo's own text parts while it makes its snapshot: in the answer's message, and taken back. */
+async function playTransient(world: World, run: Run, count: number): Promise<Result> {
+  run.message = world.newId("msg");
+  run.hasStepStart = false;
+  world.message(run.session, assistant(run));
+  const id = world.newId("prt");
+  const metadata = { "kilocode.lifecycle": "transient" };
+  for (let number = 0; number < count; number += 1) {
+    const text = `${"⠋⠙⠹⠸"[number % 4]} Initializing snapshot…`;
+    world.part(run.session, run.message, { id, type: "text", text, synthetic: true, metadata });
+    await run.wait(after(60));
+  }
+  world.emit(run.session, "message.part.removed", { messageID: run.message, partID: id });
+  world.setStatus(run.session, { type: "busy" });
+  return "same";
 }
 
 async function playRetry(
@@ -173,9 +212,15 @@ async function playTask(
   const directory = world.sessions.get(run.session)?.directory ?? "";
   world.part(run.session, message, { ...tool, state: { status: "pending", input: {} } });
   const child = world.create(directory, run.session);
+  if (world.isKilo) {
+    world.part(run.session, message, { ...tool, state: { status: "running", input: {} } });
+    world.emit(child.id, "sandbox.status.changed", { directory, enabled: false });
+  }
   if (step.lookups !== undefined) world.hidden.set(child.id, step.lookups);
   if (step.unseen !== true) {
-    world.emit(child.id, "session.created", { info: { id: child.id, parentID: run.session, directory } });
+    world.emit(child.id, "session.created", {
+      info: { id: child.id, parentID: run.session, directory, title: "explore" },
+    });
   }
   const metadata = { parentSessionId: run.session, sessionId: child.id };
   world.part(run.session, message, { ...tool, state: { status: "running", input: {}, metadata } });
@@ -192,7 +237,7 @@ async function playTask(
   ]);
   const childRun = createRun(child.id, user);
   run.child = childRun;
-  const isRejected = await run.wait(playTurn(world, childRun, step.task, held));
+  const isRejected = (await run.wait(playTurn(world, childRun, step.task, held))) === "rejected";
   run.child = null;
   run.openParts.pop();
   const completed = { ...tool, state: { status: "completed", output: "child done", title: "task" } };

@@ -28,11 +28,14 @@ export interface Pending {
 
 export interface World {
   script: Script;
+  isKilo: boolean;
   bus: Bus;
   sessions: Map<string, StoredSession>;
   status: Map<string, Record<string, unknown>>;
   permissions: Map<string, Pending>;
   questions: Map<string, Pending>;
+  /** Kilo: whether to try the provider again. */
+  network: Map<string, Pending>;
   /** Sessions that GET answers with 404 so many times more. */
   hidden: Map<string, number>;
   newId(prefix: string): string;
@@ -46,21 +49,26 @@ export interface World {
   save(): void;
 }
 
+const DURABLE = /^(session\.(created|updated)|message\.(part\.)?(updated|removed))$/;
+
 export function createWorld(script: Script, dataDirectory: string): World {
   const file = join(dataDirectory, "stand-in.json");
   const kept = existsSync(file) ? (JSON.parse(readFileSync(file, "utf8")) as StoredSession[]) : [];
   const sessions = new Map(kept.map((session) => [session.id, session]));
   const bus = createBus(script.stream ?? {});
   const status = new Map<string, Record<string, unknown>>();
+  const isKilo = script.cli === "kilo";
   let count = 0;
 
   const world: World = {
     script,
+    isKilo,
     bus,
     sessions,
     status,
     permissions: new Map(),
     questions: new Map(),
+    network: new Map(),
     hidden: new Map(),
     newId(prefix) {
       count += 1;
@@ -69,7 +77,11 @@ export function createWorld(script: Script, dataDirectory: string): World {
     },
     emit(session, type, properties) {
       const directory = sessions.get(session)?.directory ?? "";
-      bus.emit(directory, { type, properties: { sessionID: session, ...properties } });
+      const data = { sessionID: session, ...properties };
+      bus.emit(directory, { type, properties: data });
+      // Kilo says what it stores a second time, on the same stream.
+      if (!isKilo || !DURABLE.test(type)) return;
+      bus.emit(directory, { type: "sync", syncEvent: { type: `${type}.1`, aggregateID: session, data } });
     },
     setStatus(session, next) {
       if (next.type === "idle") status.delete(session);

@@ -8,11 +8,13 @@ import { onTestFinished } from "vitest";
 import { listSlot, reapSlot } from "../../../../bridge/census.ts";
 import { realClock } from "../../../../bridge/clock.ts";
 import type { LaunchRequest, Observation, Resident } from "../../../../bridge/drivers/driver.ts";
+import { KILO } from "../../../../bridge/drivers/kilo/traits.ts";
 import { OPENCODE } from "../../../../bridge/drivers/opencode/traits.ts";
 import { createServeDriver } from "../../../../bridge/drivers/serve/driver.ts";
 import { openSlot, type Slot } from "../../../../bridge/slots.ts";
 import { type BridgeConfig, DEFAULT_LIMITS, type DriverLimits } from "../../../../protocol/bridge-config.ts";
 import type { Locator } from "../../../../protocol/locator.ts";
+import { ALLOW_ALL, type MemberPolicy } from "../../../../protocol/permission-policy.ts";
 import type { Script, Step, TurnPlan } from "../../../stand-ins/serve/script.ts";
 import { CONTAINER, LAUNCH } from "../../../support/samples.ts";
 
@@ -58,13 +60,15 @@ export interface Rig {
   driver: ReturnType<typeof createServeDriver>;
   observations: Observation[];
   subscriptions: string[];
+  /** What the CLI did by itself, each as `SESSION state: detail`. */
+  unrequested: string[];
   warnings: string[];
   /** Settles when the process has exited. */
   exited: Promise<unknown>;
   request(changes?: Partial<LaunchRequest>): LaunchRequest;
   script(script: Script): Promise<void>;
   /** A new session on a new process. */
-  launch(): Promise<Resident>;
+  launch(changes?: Partial<LaunchRequest>): Promise<Resident>;
   /** The first observation of this kind, now or later. */
   seen<K extends Kind>(kind: K, fits?: (observation: Seen<K>) => boolean): Promise<Seen<K>>;
   of<K extends Kind>(kind: K): Seen<K>[];
@@ -100,6 +104,8 @@ export async function createRig(script: Script = {}, limits: Partial<DriverLimit
   const observations: Observation[] = [];
   const waiters = new Set<() => void>();
   const subscriptions: string[] = [];
+  const unrequested: string[] = [];
+  const traits = script.cli === "kilo" ? KILO : OPENCODE;
   const warnings: string[] = [];
   let generation = 0;
   let subscription = 0;
@@ -116,18 +122,19 @@ export async function createRig(script: Script = {}, limits: Partial<DriverLimit
   const storePath = join(slot.data, "stand-in.json");
   const rig: Rig = {
     slot,
-    driver: createServeDriver(OPENCODE),
+    driver: createServeDriver(traits),
     observations,
     subscriptions,
+    unrequested,
     warnings,
     exited,
     request(changes = {}) {
       generation += 1;
       return {
         slot,
-        launch: LAUNCH,
+        launch: { ...LAUNCH, cli: traits.cli },
         command: [process.execPath, program, scriptPath],
-        cliVersion: "1.18.33",
+        cliVersion: traits === KILO ? "7.7.7" : "1.18.33",
         processGeneration: generation,
         modelUrl: "http://127.0.0.1:9",
         limits: { ...LIMITS, ...limits },
@@ -143,6 +150,7 @@ export async function createRig(script: Script = {}, limits: Partial<DriverLimit
           },
           onSubscription: (number, state, detail) =>
             subscriptions.push(`${number} ${state} ${detail}`.trim()),
+          onUnrequested: (session, state, detail) => unrequested.push(`${session} ${state}: ${detail}`),
           onExit: markExited,
         },
         nextSubscription: () => ++subscription,
@@ -151,8 +159,8 @@ export async function createRig(script: Script = {}, limits: Partial<DriverLimit
       };
     },
     script: (next) => writeFile(scriptPath, JSON.stringify(next)),
-    async launch() {
-      const result = await rig.driver.launch(rig.request(), null);
+    async launch(changes = {}) {
+      const result = await rig.driver.launch(rig.request(changes), null);
       if (result.kind !== "new") throw new Error(`expected a new session, got ${result.kind}`);
       return result.resident;
     },
@@ -184,7 +192,7 @@ export async function createRig(script: Script = {}, limits: Partial<DriverLimit
     keep: (sessions) => writeFile(storePath, JSON.stringify(sessions)),
     processes: async () => (await listSlot(slot.mark)).length,
     async launchStranger() {
-      const authorization = `Basic ${Buffer.from(`opencode:${await rig.password()}`).toString("base64")}`;
+      const authorization = `Basic ${Buffer.from(`${traits.userName}:${await rig.password()}`).toString("base64")}`;
       const url = `http://127.0.0.1:${await rig.port()}/session?directory=${encodeURIComponent(slot.workspace)}`;
       const answer = await fetch(url, { method: "POST", headers: { authorization }, body: "{}" });
       return ((await answer.json()) as { id: string }).id;
@@ -193,7 +201,7 @@ export async function createRig(script: Script = {}, limits: Partial<DriverLimit
     async password() {
       const [server] = await listSlot(slot.mark);
       const environ = await readFile(`/proc/${server?.pid}/environ`, "utf8");
-      return environ.match(/OPENCODE_SERVER_PASSWORD=([^\0]+)/)?.[1] ?? "";
+      return environ.match(/(?:OPENCODE|KILO)_SERVER_PASSWORD=([^\0]+)/)?.[1] ?? "";
     },
   };
   await writeFile(program, await standIn());
@@ -216,9 +224,11 @@ export async function submit(resident: Resident, text = "hello"): Promise<string
 export async function running(
   script: Script,
   limits: Partial<DriverLimits> = {},
+  policy: Partial<MemberPolicy> = {},
 ): Promise<{ rig: Rig; resident: Resident; message: string }> {
   const rig = await createRig(script, limits);
-  const resident = await rig.launch();
+  const { launch } = rig.request();
+  const resident = await rig.launch({ launch: { ...launch, permissions: { ...ALLOW_ALL, ...policy } } });
   const message = await submit(resident);
   return { rig, resident, message };
 }
