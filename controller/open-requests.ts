@@ -7,23 +7,20 @@ export type UserRequest = Extract<ControlEvent, { type: "turn.permission_asked" 
 export function openRequests(events: readonly NumberedEvent[]): UserRequest[] {
   const open = new Map<string, UserRequest>();
   for (const { event } of events) {
-    switch (event.type) {
-      case "turn.permission_asked":
-        if (event.action === "ask")
-          open.set(`permission ${event.request.session} ${event.request.request}`, event);
-        break;
-      case "turn.question_asked":
-        open.set(`question ${event.question.session} ${event.question.request}`, event);
-        break;
-      case "turn.permission_closed":
-        open.delete(`permission ${event.session} ${event.request}`);
-        break;
-      case "turn.question_closed":
-        open.delete(`question ${event.session} ${event.request}`);
-        break;
-      default:
-        break;
+    if (event.type === "turn.permission_asked") {
+      if (event.action === "ask") open.set(keyOf("permission", event.request), event);
+    } else if (event.type === "turn.question_asked") {
+      open.set(keyOf("question", event.question), event);
+    } else if (event.type === "turn.permission_closed") {
+      open.delete(keyOf("permission", event));
+    } else if (event.type === "turn.question_closed") {
+      open.delete(keyOf("question", event));
     }
   }
   return [...open.values()];
+}
+
+/** One id may be used by two sessions, and by both kinds. */
+export function keyOf(kind: "permission" | "question", of: { session: string; request: string }): string {
+  return `${kind} ${of.session} ${of.request}`;
 }

@@ -5,7 +5,7 @@
 import { asHoldfastError } from "../../protocol/errors.ts";
 import type { ControlEvent } from "../../protocol/events.ts";
 import type { QuestionAnswers, QuestionItem, QuestionRequest } from "../../protocol/question.ts";
-import type { UserRequest } from "../open-requests.ts";
+import { keyOf, type UserRequest } from "../open-requests.ts";
 import { type Output, oneLine } from "./output.ts";
 import { byWhom } from "./turn-display.ts";
 
@@ -106,19 +106,11 @@ export function createAsker(options: {
 
   return {
     take(event) {
-      switch (event.type) {
-        case "turn.permission_asked":
-          if (event.action !== "ask") return;
-          return add(keyOf("permission", event.request), event);
-        case "turn.question_asked":
-          return add(keyOf("question", event.question), event);
-        case "turn.permission_closed":
-          return giveUp(keyOf("permission", event));
-        case "turn.question_closed":
-          return giveUp(keyOf("question", event));
-        default:
-          return;
-      }
+      if (event.type === "turn.permission_asked") {
+        if (event.action === "ask") add(keyOf("permission", event.request), event);
+      } else if (event.type === "turn.question_asked") add(keyOf("question", event.question), event);
+      else if (event.type === "turn.permission_closed") giveUp(keyOf("permission", event));
+      else if (event.type === "turn.question_closed") giveUp(keyOf("question", event));
     },
     end() {
       for (const key of [...waiting.keys()]) giveUp(key);
@@ -137,10 +129,6 @@ export function createAsker(options: {
     waiting.get(key)?.given.abort();
     waiting.delete(key);
   }
-}
-
-function keyOf(kind: string, { session, request }: { session: string; request: string }): string {
-  return `${kind} ${session} ${request}`;
 }
 
 /** Null when the line is neither. */

@@ -39,10 +39,7 @@ export const doctor: Command = {
 const MARKS = { ok: "ok ", warning: "?? ", failed: "!! " } as const;
 
 /** @param command how the user types a command of ours */
-async function runChecks(
-  environment: Environment,
-  command: (words: string) => string,
-): Promise<Check[]> {
+async function runChecks(environment: Environment, command: (words: string) => string): Promise<Check[]> {
   return [
     nodeCheck(),
     ...(await engineChecks(environment, command)),

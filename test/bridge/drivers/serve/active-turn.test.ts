@@ -1,6 +1,5 @@
 import { expect, test } from "vitest";
 import type { AskPlan } from "../../../stand-ins/serve/script.ts";
-import { LAUNCH } from "../../../support/samples.ts";
 import { createRig, running, steps, submit, textOf } from "./rig.ts";
 
 const asking = (ask: AskPlan = {}) => ({ turns: [steps({ tool: "bash", ask }, { text: "done" })] });
@@ -21,28 +20,22 @@ test("P11: the root's request gets one reply, with the body that the API wants, 
   await resident.stop();
 });
 
+const DENY = { default: "deny" } as const;
+
 test("the policy `deny` rejects, and the turn ends as the CLI ends it", async () => {
-  const rig = await createRig(asking());
-  const launch = { ...LAUNCH, permissions: { ...LAUNCH.permissions, policy: "deny" as const } };
-  const result = await rig.driver.launch(rig.request({ launch }), null);
-  if (result.kind !== "new") return expect.unreachable();
-  await submit(result.resident);
+  const { rig, resident } = await running(asking(), {}, DENY);
   expect(await rig.seen("native_end")).toMatchObject({ status: "completed" });
-  expect(rig.of("permission_closed")).toMatchObject([{ result: "confirmed", reply: "reject" }]);
+  expect(rig.of("permission_closed")).toMatchObject([{ result: "confirmed", reply: "reject", by: "policy" }]);
   expect(rig.of("tool").at(-1)).toMatchObject({ status: "failed" });
-  await result.resident.stop();
+  await resident.stop();
 });
 
 test("two at once under `deny`: the CLI's cascade is noticed, each is closed once", async () => {
-  const rig = await createRig({ turns: [steps({ tools: [{}, {}] })] });
-  const launch = { ...LAUNCH, permissions: { ...LAUNCH.permissions, policy: "deny" as const } };
-  const result = await rig.driver.launch(rig.request({ launch }), null);
-  if (result.kind !== "new") return expect.unreachable();
-  await submit(result.resident);
+  const { rig, resident } = await running({ turns: [steps({ tools: [{}, {}] })] }, {}, DENY);
   await rig.seen("native_end");
   expect(rig.of("permission_unresolved")).toEqual([]);
   expect(rig.of("permission_closed").map(({ result: closed }) => closed)).toEqual(["confirmed", "confirmed"]);
-  await result.resident.stop();
+  await resident.stop();
 });
 
 test("two at once under `allow`: one reply each", async () => {
@@ -178,47 +171,90 @@ test("P12: what was pending before this turn is an earlier turn's ghost: it is n
   await resident.stop();
 });
 
-test("a question of the root is rejected by the CLI's own call, once, also when its event comes twice", async () => {
-  const { rig, resident } = await running({ turns: [steps({ question: true })] });
+test("P14: a question that nobody answers is rejected by the CLI's own call, once, at its limit", async () => {
+  const { rig, resident } = await running({ turns: [steps({ question: {} })] }, { questionMs: 200 });
   expect(await rig.seen("native_end")).toMatchObject({ status: "completed" });
-  const [call] = await rig.calls("/question/");
-  expect(rig.of("question_rejected")).toMatchObject([{ evidence: { source: "http" } }]);
-  const id = call?.path.split("/")[2];
+  const [asked] = rig.of("question_asked");
+  expect(asked?.question).toMatchObject({ session: resident.nativeId, items: [{ header: "Color" }] });
+  const id = asked?.question.request;
+  expect(rig.of("question_closed")).toMatchObject([{ request: id, reply: "rejected", by: "deadline" }]);
   await rig.command({
     emit: { type: "question.asked", properties: { id, sessionID: resident.nativeId, questions: [] } },
   });
-  expect(await rig.calls("/question/")).toHaveLength(1);
+  expect(await rig.calls("POST /question/")).toEqual([
+    { method: "POST", path: `/question/${id}/reject`, body: {} },
+  ]);
   expect(rig.of("permission_unresolved")).toEqual([]);
   await resident.stop();
 });
 
-test("a question that is told twice while the turn runs is rejected once", async () => {
-  const { rig, resident } = await running({ turns: [steps({ open: "x" })] });
-  await rig.seen("text");
-  const emit = {
-    type: "question.asked",
-    properties: { id: "que_1", sessionID: resident.nativeId, questions: [] },
-  };
-  await rig.command({ emit });
-  await rig.command({ emit });
-  expect(await rig.seen("permission_unresolved")).toMatchObject({ code: "QUESTION_UNSUPPORTED" });
-  expect(await rig.calls("/question/que_1/reject")).toHaveLength(1);
+test("P15: questions of root and child at once, answered in reverse order: each its own, and the text goes on", async () => {
+  const { rig, resident } = await running({
+    turns: [steps({ question: {} }, { task: [{ question: {} }, { text: "low" }] }, { text: "top" })],
+  });
+  const first = await rig.seen("question_asked");
+  const { session, request } = first.question;
+  // The child's is not asked yet, and another session's is never.
+  expect(() => resident.answerQuestion("ses_other", request, [["red"]])).toThrow(unknown);
+  resident.answerQuestion(session, request, [["red"]]);
+  const second = await rig.seen("question_asked", ({ question }) => question.session !== session);
+  expect(second.question.ancestry).toMatchObject([{ title: "explore" }, { session: resident.nativeId }]);
+  resident.answerQuestion(second.question.session, second.question.request, [["blue"]]);
+  await rig.seen("native_end");
+  expect(() => resident.answerQuestion(session, request, [["red"]])).toThrow(closed);
+  expect((await rig.calls("POST /question/")).map(({ body }) => body)).toEqual([
+    { answers: [["red"]] },
+    { answers: [["blue"]] },
+  ]);
+  expect(rig.of("question_closed")).toMatchObject([
+    { reply: "answered", by: "user", result: "confirmed" },
+    { reply: "answered", by: "user", result: "confirmed" },
+  ]);
+  expect(textOf(rig)).toBe("top");
+  resident.endTurn();
+  expect(() => resident.answerQuestion(session, request, [["red"]])).toThrow(unknown);
   await resident.stop();
 });
 
-test("a question of a child whose creation was not seen is rejected too; a stranger's is left alone", async () => {
-  const { rig, resident } = await running({
-    turns: [steps({ task: [{ question: true }], unseen: true, lookups: 1 }, { text: "top" })],
-  });
-  await rig.command({
-    emit: {
-      type: "question.asked",
-      properties: { id: "que_theirs", sessionID: "ses_theirs", questions: [] },
-    },
-  });
+const unknown = expect.objectContaining({ code: "REQUEST_UNKNOWN" });
+const closed = expect.objectContaining({ code: "REQUEST_CLOSED" });
+
+test("`ask`: the user's decision goes to the CLI once, and a second one is late", async () => {
+  const { rig, resident } = await running(asking(), {}, { default: "ask" });
+  const { request, action, deadlineAt } = await rig.seen("permission_asked");
+  expect(action).toBe("ask");
+  expect(deadlineAt).toBeGreaterThan(Date.now());
+  expect(await rig.calls("/reply")).toEqual([]);
+  resident.answerPermission(request.session, request.request, "reject");
+  expect(() => resident.answerPermission(request.session, request.request, "once")).toThrow(closed);
   await rig.seen("native_end");
-  expect(await rig.calls("que_theirs")).toEqual([]);
-  expect(textOf(rig)).toBe("top");
+  expect((await rig.calls("/reply")).map(({ body }) => body)).toEqual([{ reply: "reject" }]);
+  expect(rig.of("permission_closed")).toMatchObject([{ result: "confirmed", by: "user", reply: "reject" }]);
+  await resident.stop();
+});
+
+test("P12: requests that no event told are found in the list once the turn's own event has come", async () => {
+  const { rig, resident } = await running({
+    turns: [steps({ task: [{ tool: "bash", ask: { silent: true } }, { text: "x" }] }, { text: "top" })],
+  });
+  // The list is read at the own event; what is raised later comes by the stream, or not at all.
+  await rig.seen("tool", ({ session }) => session !== resident.nativeId);
+  expect(await resident.abort()).toBe(true);
+  await resident.stop();
+});
+
+test("P19: a wait past its limit is reported with the provider's message; heartbeats do not extend it", async () => {
+  const { rig, resident } = await running(
+    {
+      stream: { heartbeat: "data", beatMs: 20 },
+      turns: [steps({ retry: "quota exceeded", inMs: 86_400_000, goesOn: false })],
+    },
+    { providerWaitMs: 250 },
+  );
+  expect(await rig.seen("provider_late")).toMatchObject({ reason: "quota exceeded" });
+  expect(await resident.abort()).toBe(true);
+  expect(await rig.seen("native_end")).toMatchObject({ status: "aborted" });
+  expect(rig.of("provider_late")).toHaveLength(1);
   await resident.stop();
 });
 

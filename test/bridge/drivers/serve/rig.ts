@@ -227,8 +227,7 @@ export async function running(
   policy: Partial<MemberPolicy> = {},
 ): Promise<{ rig: Rig; resident: Resident; message: string }> {
   const rig = await createRig(script, limits);
-  const { launch } = rig.request();
-  const resident = await rig.launch({ launch: { ...launch, permissions: { ...ALLOW_ALL, ...policy } } });
+  const resident = await rig.launch({ launch: { ...LAUNCH, permissions: { ...ALLOW_ALL, ...policy } } });
   const message = await submit(resident);
   return { rig, resident, message };
 }

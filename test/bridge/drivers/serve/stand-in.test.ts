@@ -158,7 +158,7 @@ test.each<[string, Play, number?]>([
   ],
   [
     "question-reject",
-    { turn: steps({ question: true }), when: ({ type }) => type === "question.asked", call: rejectQuestion },
+    { turn: steps({ question: {} }), when: ({ type }) => type === "question.asked", call: rejectQuestion },
   ],
   ["fail-400", { turn: steps({ fail: "APIError", message: "fake 400" }) }, 12],
   ["fail-overflow", { turn: steps({ overflow: true }, { text: "ok (no plan)" }) }],
