@@ -3,9 +3,8 @@
  * was left, so none of them runs: each gets its one end, by what the journal says about how far it came.
  */
 import type { Clock } from "../protocol/clock.ts";
-import { HoldfastError, toWireError } from "../protocol/errors.ts";
-import type { Settlement } from "../protocol/settlement.ts";
-import { NO_USAGE } from "../protocol/usage.ts";
+import { HoldfastError } from "../protocol/errors.ts";
+import { type Settlement, unseenSettlement } from "../protocol/settlement.ts";
 import type { Journal } from "./journal.ts";
 import type { JournaledTurn } from "./journal-state.ts";
 
@@ -33,39 +32,14 @@ export function lostSettlement(turn: JournaledTurn, at: number): Settlement {
       ? "the bridge ended during the turn; nobody saw its end"
       : "the bridge ended before anything was sent",
   );
-  return {
+  return unseenSettlement({
     outcome,
-    settled: false,
-    context: null,
-    contextReason: "",
-    session: null,
-    processGeneration: null,
-    parts: [],
-    textIsCut: false,
-    textIsPartial: turn.wasSubmitting,
-    usage: NO_USAGE,
-    evidence: [
-      {
-        what: turn.wasDelivered ? "bridge_ended_after_delivery" : "bridge_ended",
-        source: "bridge",
-        processGeneration: null,
-        subscription: null,
-        sequence: null,
-        at,
-        detail: "concluded by the next life of the bridge from its journal",
-      },
-    ],
-    timings: {
-      admitMs: null,
-      prepareMs: null,
-      gateMs: null,
-      submitMs: null,
-      firstEventMs: null,
-      settleMs: null,
-      verifyMs: null,
-      totalMs: null,
+    error,
+    evidence: {
+      what: turn.wasDelivered ? "bridge_ended_after_delivery" : "bridge_ended",
+      source: "bridge",
+      at,
+      detail: "concluded by the next life of the bridge from its journal",
     },
-    error: toWireError(error),
-    keepsProcess: false,
-  };
+  });
 }

@@ -1,12 +1,12 @@
 /** The verdict over a turn: how it ended for us, whether that is settled natively, and what shows it. */
 import * as z from "zod/mini";
-import { WireError } from "./errors.ts";
+import { clip, type HoldfastError, toWireError, WireError } from "./errors.ts";
 import { Evidence } from "./evidence.ts";
 import { Count, NativeId } from "./ids.ts";
 import { LIMITS } from "./limits.ts";
 import { TailReference } from "./locator.ts";
 import type { TurnMachine } from "./turn-state.ts";
-import { Usage } from "./usage.ts";
+import { NO_USAGE, Usage } from "./usage.ts";
 
 export const OUTCOMES = [
   "completed", // the native turn ended well, verified
@@ -73,6 +73,50 @@ export const Settlement = z.object({
   keepsProcess: z.boolean(),
 });
 export type Settlement = z.infer<typeof Settlement>;
+
+/** The settlement of a turn whose end nobody saw, or which never began: by whoever concludes it, from what is known. */
+export function unseenSettlement(options: {
+  outcome: Extract<Outcome, "not_sent" | "refused" | "unknown">;
+  error: HoldfastError;
+  /** The one observation that it rests on. */
+  evidence: Pick<Evidence, "what" | "source" | "at" | "detail">;
+  context?: { status: ContextStatus; reason: string };
+}): Settlement {
+  const { outcome, error, evidence, context } = options;
+  return {
+    outcome,
+    settled: false,
+    context: context?.status ?? null,
+    contextReason: clip(context?.reason ?? ""),
+    session: null,
+    processGeneration: null,
+    parts: [],
+    textIsCut: false,
+    textIsPartial: outcome === "unknown",
+    usage: NO_USAGE,
+    evidence: [
+      {
+        ...evidence,
+        detail: clip(evidence.detail),
+        processGeneration: null,
+        subscription: null,
+        sequence: null,
+      },
+    ],
+    timings: {
+      admitMs: null,
+      prepareMs: null,
+      gateMs: null,
+      submitMs: null,
+      firstEventMs: null,
+      settleMs: null,
+      verifyMs: null,
+      totalMs: null,
+    },
+    error: toWireError(error),
+    keepsProcess: false,
+  };
+}
 
 /** How the CLI itself said that the turn ended. */
 export type NativeStatus = "completed" | "failed" | "aborted";

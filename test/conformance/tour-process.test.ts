@@ -116,7 +116,11 @@ test.for([
 test("a second Ctrl-C ends at once and says what may be left", async () => {
   const made = startTour();
   onTestFinished(() => endProcesses(made.store));
-  await made.tour.shows("1. a first message");
+  await made.tour.shows("2. a follow-up");
+  // A bridge that does not end when it is told to: removing it takes seconds.
+  const bridges = processesOf(made.store).filter((line) => line.includes("bridge.cjs"));
+  expect(bridges).toHaveLength(1);
+  process.kill(Number(bridges[0]?.split(" ")[0]), "SIGSTOP");
   made.tour.child.kill("SIGINT");
   await made.tour.shows("stopping the tour");
   // Later than what counts as the same press.
@@ -125,7 +129,7 @@ test("a second Ctrl-C ends at once and says what may be left", async () => {
   made.tour.child.kill("SIGINT");
   const end = await made.end();
   expect(end.code).toBe(130);
-  expect(end.stderr).toContain("ended at once");
+  expect(end.stderr).toContain("may be left");
   expect(performance.now() - pressedAt).toBeLessThan(2000);
 });
 

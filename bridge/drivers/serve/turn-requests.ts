@@ -142,7 +142,8 @@ export function openTurnRequests(options: TurnRequestsOptions): TurnRequests {
           return true;
         case "session.network.asked": {
           const { id, sessionID, message = "" } = event.properties;
-          if (options.asksForNetwork) network.asked({ id, session: sessionID, call: null, message, tries: 0 });
+          if (options.asksForNetwork)
+            network.asked({ id, session: sessionID, call: null, message, tries: 0 });
           return true;
         }
         case "session.network.replied":

@@ -6,11 +6,10 @@
  * quiet. Only the root and sessions that it reported move a turn.
  */
 import { clip } from "../../../protocol/errors.ts";
-import type { TailReference } from "../../../protocol/locator.ts";
 import type { Ancestry } from "../../../protocol/question.ts";
 import type { NativeStatus } from "../../../protocol/settlement.ts";
 import { NO_USAGE, sumUsage, type Usage } from "../../../protocol/usage.ts";
-import type { NativeError } from "../driver.ts";
+import type { NativeError, Observation } from "../driver.ts";
 import type { NativeEvent, NativeMessage, NativePart, NativeStatusInfo } from "./native-event.ts";
 import { createTextBook, type TextChange } from "./text-book.ts";
 
@@ -18,26 +17,14 @@ import { createTextBook, type TextChange } from "./text-book.ts";
 export type ViewChange =
   | TextChange
   | { kind: "own_event" }
-  | {
-      kind: "tool";
-      session: string;
-      call: string;
-      tool: string;
-      status: "running" | "completed" | "failed";
-      title: string;
-    }
-  | { kind: "waiting"; session: string; reason: string; attempt: number; nextAt: number | null }
+  | Extract<Observation, { kind: "tool" }>
+  /** The root, or a session under it, waits. */
+  | (Extract<Observation, { kind: "waiting" }> & { session: string })
   /** An error or an idle that may not be the last word. */
   | { kind: "end_expected" }
   /** The turn goes on after all. */
   | { kind: "end_not_expected" }
-  | {
-      kind: "native_end";
-      status: NativeStatus;
-      error: NativeError | null;
-      tail: TailReference | null;
-      usage: Usage;
-    };
+  | Omit<Extract<Observation, { kind: "native_end" }>, "evidence">;
 
 export interface TurnView {
   take(event: NativeEvent): ViewChange[];

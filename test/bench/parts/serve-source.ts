@@ -100,6 +100,9 @@ async function answer(request: IncomingMessage, response: ServerResponse): Promi
       return json(response, session);
     case "GET /session/status":
       return json(response, {});
+    case "GET /permission":
+    case "GET /question":
+      return json(response, []);
     case "POST /tui/publish": {
       const { type, properties } = JSON.parse(body) as { type: string; properties: unknown };
       tell(type, properties);

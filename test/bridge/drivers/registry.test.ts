@@ -3,16 +3,16 @@ import { DRIVERS } from "../../../bridge/drivers/registry.ts";
 
 test("each driver is found under the CLI that its manifest names", () => {
   for (const [cli, driver] of DRIVERS) expect(driver.manifest.cli).toBe(cli);
-  expect([...DRIVERS.keys()]).toContain("opencode");
+  expect([...DRIVERS.keys()]).toEqual(expect.arrayContaining(["opencode", "kilo"]));
 });
 
-test("the driver of OpenCode says what it can and what it lacks", () => {
-  expect(DRIVERS.get("opencode")?.manifest).toEqual({
-    cli: "opencode",
+test.each(["opencode", "kilo"] as const)("the driver of %s says what it can and what it lacks", (cli) => {
+  expect(DRIVERS.get(cli)?.manifest).toEqual({
+    cli,
     gate: "canary-on-stream",
     provesDelivery: true,
     asksPermission: true,
-    asksQuestions: false,
+    asksQuestions: true,
     reportsUsage: true,
   });
 });

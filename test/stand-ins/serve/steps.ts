@@ -240,6 +240,8 @@ async function playTask(
   const isRejected = (await run.wait(playTurn(world, childRun, step.task, held))) === "rejected";
   run.child = null;
   run.openParts.pop();
+  if (world.isKilo)
+    world.part(run.session, message, { ...tool, state: { status: "running", input: {}, metadata } });
   const completed = { ...tool, state: { status: "completed", output: "child done", title: "task" } };
   world.part(run.session, message, isRejected ? failed : completed);
   finishMessage(world, run, "tool-calls");

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { OPENCODE } from "../../../../bridge/drivers/opencode/traits.ts";
 
-test("the ready line is the CLI's own, on a literal 127.0.0.1, alone on its line (P39)", () => {
+test("P39: the ready line is the CLI's own, on a literal 127.0.0.1, alone on its line", () => {
   const port = (text: string) => text.match(OPENCODE.readyLine)?.[1];
   expect(port("opencode server listening on http://127.0.0.1:4096\n")).toBe("4096");
   expect(port("noise\nopencode server listening on http://127.0.0.1:4096\r\nmore")).toBe("4096");

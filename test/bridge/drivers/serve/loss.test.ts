@@ -1,24 +1,17 @@
 // A lost stream is lost (law 5): in an active turn each way of losing it is told once, and nothing revives the turn.
 import { expect, test } from "vitest";
-import type { Script } from "../../../stand-ins/serve/script.ts";
-import { running, steps, textOf } from "./rig.ts";
+import type { StreamFault } from "../../../stand-ins/serve/script.ts";
+import { createRig, running, steps, textOf } from "./rig.ts";
 
 const turn = steps({ text: "three" }, { hold: true }, { text: "never seen" });
 
-test.each<[string, Script, RegExp]>([
-  ["P2: ends cleanly while the CLI works on", { turns: [steps({ open: "abc" })] }, /ended/],
-  ["is reset", { turns: [steps({ open: "abc" })] }, /cut|broke/],
-  ["P1, P4b: falls silent with its socket open", { turns: [steps({ open: "abc" })] }, /no byte for/],
-  ["ends with its instance disposed of", { turns: [steps({ open: "abc" })] }, /disposed/],
-])("a stream that %s is lost, once, with its subscription named", async (what, script, reason) => {
-  const fault = what.includes("cleanly")
-    ? "end"
-    : what.includes("reset")
-      ? "reset"
-      : what.includes("silent")
-        ? "mute"
-        : "dispose";
-  const { rig, resident } = await running(script, { silenceMs: 400 });
+test.each<[string, StreamFault, RegExp]>([
+  ["P2: a stream that ends cleanly while the CLI works on", "end", /ended/],
+  ["P2: a stream that is reset", "reset", /cut|broke/],
+  ["P1: a stream that falls silent with its socket open", "mute", /no byte for/],
+  ["P2: a stream whose instance is disposed of", "dispose", /disposed/],
+])("%s is lost, once, with its subscription named", async (_what, fault, reason) => {
+  const { rig, resident } = await running({ turns: [steps({ open: "abc" })] }, { silenceMs: 400 });
   await rig.seen("text");
   await rig.command({ stream: fault });
   const lost = await rig.seen("stream_lost");
@@ -39,7 +32,7 @@ test.each<[string, Script, RegExp]>([
   await resident.stop();
 });
 
-test("P4a: a quiet turn whose stream carries comments alone goes on for many times the limit of silence", async () => {
+test("P4: a quiet turn whose stream carries comments alone goes on for many times the limit of silence", async () => {
   const { rig, resident } = await running(
     { stream: { heartbeat: "comment", beatMs: 50 }, turns: [turn] },
     { silenceMs: 250 },
@@ -64,17 +57,49 @@ test("heartbeats as events count as bytes too, and as nothing else", async () =>
   await resident.stop();
 });
 
-test("a stream that still beats and carries nothing of the turn is not called lost, and not called alive: the next gate fails", async () => {
+const BEATS = { heartbeat: "data", beatMs: 50 } as const;
+
+test("P1: a stream that still beats and carries nothing is found by a canary in the turn: lost, and one abort", async () => {
   const { rig, resident } = await running(
-    { stream: { heartbeat: "data", beatMs: 50 }, turns: [steps({ open: "abc" })] },
-    { silenceMs: 250 },
+    { stream: BEATS, turns: [steps({ open: "abc" })] },
+    { silenceMs: 2000, canaryEveryMs: 200, canaryMs: 300 },
   );
   await rig.seen("text");
+  // While it carries events the canaries come back, and nobody hears of them.
+  await expect.poll(async () => (await rig.calls("/tui/publish")).length).toBeGreaterThan(3);
+  expect(rig.of("stream_lost")).toEqual([]);
   await rig.command({ stream: "deaf" });
+  const lost = await rig.seen("stream_lost");
+  expect(lost.reason).toMatch(/a canary did not come back/);
+  expect(lost.evidence).toMatchObject({ subscription: 1 });
   expect(await resident.abort()).toBe(true);
+  expect(await rig.calls("/abort")).toHaveLength(1);
+  expect(rig.of("stream_lost")).toHaveLength(1);
   expect(rig.of("native_end")).toEqual([]);
   resident.endTurn();
+  expect(await resident.gate()).toMatchObject({ subscription: 2 });
+  await resident.stop();
+});
+
+test("P1: a stream that beats and carries nothing between turns is noticed before the next turn, not in it", async () => {
+  const rig = await createRig({ stream: BEATS }, { silenceMs: 2000, canaryEveryMs: 150, canaryMs: 200 });
+  const resident = await rig.launch();
+  await resident.gate();
+  await rig.command({ stream: "deaf" });
+  await expect.poll(() => resident.subscription()).toBeNull();
+  expect(rig.subscriptions.at(-1)).toMatch(/^1 lost a canary did not come back/);
+  expect(rig.observations).toEqual([]);
+  expect(await resident.gate()).toMatchObject({ subscription: 2 });
+  await resident.stop();
+});
+
+test("a stream that goes deaf right before a gate fails it", async () => {
+  const rig = await createRig({ stream: BEATS }, { silenceMs: 2000, canaryMs: 300 });
+  const resident = await rig.launch();
+  await resident.gate();
+  await rig.command({ stream: "deaf" });
   await expect(resident.gate()).rejects.toMatchObject({ code: "GATE_FAILED" });
+  expect(await rig.calls("prompt_async")).toEqual([]);
   await resident.stop();
 });
 
@@ -86,6 +111,7 @@ test("what was pending when the stream is lost is closed and said so, and gets n
   resident.endTurn();
   expect(rig.of("permission_closed")).toMatchObject([{ result: "closed_by_end" }]);
   const replies = (await rig.calls("/reply")).length;
+  expect(await resident.abort()).toBe(true);
   await resident.gate();
   expect(await rig.calls("/reply")).toHaveLength(replies);
   await resident.stop();

@@ -80,6 +80,8 @@ export interface Rig {
   processes(): Promise<number>;
   /** Makes a session on the same server that is nobody's of ours; gives its id. */
   launchStranger(): Promise<string>;
+  /** Somebody else's call to the same server. */
+  post(path: string, body: unknown): Promise<unknown>;
   port(): Promise<number>;
   /** The password of the running server, as any process of its user could read it. */
   password(): Promise<string>;
@@ -192,10 +194,18 @@ export async function createRig(script: Script = {}, limits: Partial<DriverLimit
     keep: (sessions) => writeFile(storePath, JSON.stringify(sessions)),
     processes: async () => (await listSlot(slot.mark)).length,
     async launchStranger() {
+      const path = `/session?directory=${encodeURIComponent(slot.workspace)}`;
+      return ((await rig.post(path, {})) as { id: string }).id;
+    },
+    async post(path, body) {
       const authorization = `Basic ${Buffer.from(`${traits.userName}:${await rig.password()}`).toString("base64")}`;
-      const url = `http://127.0.0.1:${await rig.port()}/session?directory=${encodeURIComponent(slot.workspace)}`;
-      const answer = await fetch(url, { method: "POST", headers: { authorization }, body: "{}" });
-      return ((await answer.json()) as { id: string }).id;
+      const url = `http://127.0.0.1:${await rig.port()}${path}`;
+      const answer = await fetch(url, {
+        method: "POST",
+        headers: { authorization },
+        body: JSON.stringify(body),
+      });
+      return answer.status === 204 ? null : answer.json();
     },
     port: async () => Number(await readFile(join(directory, "port"), "utf8")),
     async password() {

@@ -1,4 +1,4 @@
-import type { ServerResponse } from "node:http";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import { expect, onTestFinished, test } from "vitest";
 import { realClock } from "../../../../bridge/clock.ts";
 import { loopbackServer } from "../../../../bridge/drivers/serve/loopback-http.ts";
@@ -182,7 +182,7 @@ test("what can't be read is a loss: no JSON, or a known event with another shape
   }
 });
 
-test("P25, P26: a byte at a time, with every kind of line end, the events are the same", async () => {
+test("P25: a byte at a time, with every kind of line end, the events are the same", async () => {
   const text = `{"type":"tui.toast.show","properties":{"message":"é € 🦑"}}`;
   for (const end of ["\n", "\r\n", "\r"]) {
     let isSent: () => void = () => undefined;
@@ -203,6 +203,115 @@ test("P25, P26: a byte at a time, with every kind of line end, the events are th
     await expect.poll(() => events.length).toBe(2);
     expect(events[0]?.properties).toEqual({ message: "é € 🦑" });
     expect(subscription.sequence()).toBe(3);
+  }
+});
+
+test("P26: lines that end in CR LF, and in a mixture, are the same event wherever the bytes are cut", async () => {
+  const [one, two] = [`{"type":"tui.toast.show",`, `"properties":{"message":"é € 🦑"}}`];
+  const forms = [
+    `data: ${one}\r\ndata: ${two}\r\n\r\n`,
+    `data: ${one}\ndata: ${two}\r\n\n`,
+    `data: ${one}\rdata: ${two}\r\n\r`,
+  ].map((text) => Buffer.from(`${text}${IDLE}`));
+  const cuts = forms.flatMap((bytes) => Array.from(bytes, (_, at) => [bytes, at] as const));
+  let served = 0;
+  const port = await httpServer((request, response) => {
+    const [bytes = Buffer.alloc(0), at = 0] = cuts[served] ?? [];
+    served += 1;
+    stream(() => {
+      response.write(bytes.subarray(0, at), () => setImmediate(() => response.write(bytes.subarray(at))));
+    })(request, response);
+  });
+  const http = loopbackServer(port, "u", "p");
+  onTestFinished(() => http.close());
+  for (const [, at] of cuts) {
+    const events: NativeEvent[] = [];
+    let losses = 0;
+    let isWhole: () => void = () => undefined;
+    const whole = new Promise<void>((resolve) => {
+      isWhole = resolve;
+    });
+    const subscription = await openSubscription({
+      http,
+      directory: "/",
+      number: 1,
+      clock: realClock,
+      openMs: 1000,
+      silenceMs: 5000,
+      onEvent(event) {
+        events.push(event);
+        if (event.type === "session.idle") isWhole();
+      },
+      onLost: () => {
+        losses += 1;
+        isWhole();
+      },
+    });
+    await whole;
+    subscription.close();
+    expect(losses, `cut at ${at}`).toBe(0);
+    expect(
+      events.map(({ type }) => type),
+      `cut at ${at}`,
+    ).toEqual(["tui.toast.show", "session.idle"]);
+    expect(events[0]?.properties).toEqual({ message: "é € 🦑" });
+  }
+});
+
+test("P27: one event of 11 MB is read, and the small ones behind it", async () => {
+  const message = "x".repeat(11 * 1024 * 1024);
+  const { events, losses } = await open(
+    stream((response) =>
+      response.write(
+        `data: ${JSON.stringify({ type: "tui.toast.show", properties: { message } })}\n\n${IDLE}`,
+      ),
+    ),
+  );
+  await expect.poll(() => events.length, { timeout: 10_000 }).toBe(2);
+  expect(events[0]).toMatchObject({ properties: { message } });
+  expect(losses).toEqual([]);
+});
+
+test("P27: a line that never ends is a loss at its limit, and is not kept on being read", async () => {
+  let written = 0;
+  const chunk = Buffer.alloc(1024 * 1024, "x");
+  const { lost } = await open(
+    stream((response) => {
+      const more = () => {
+        if (response.destroyed) return;
+        written += chunk.length;
+        response.write(chunk, more);
+      };
+      response.write("data: ");
+      more();
+    }),
+  );
+  expect(await lost).toMatch(/exceeds \d+ characters/);
+  const atLoss = written;
+  await new Promise((resolve) => setImmediate(resolve));
+  // What was on its way in the sockets' own buffers may still be counted.
+  expect(written - atLoss).toBeLessThan(16 * chunk.length);
+});
+
+test("P5: nothing of the HTTP client's own ends a stream that is silent, or a call that is late", async () => {
+  const port = await httpServer((request, response) => {
+    if (request.url?.startsWith("/event") === true) stream(() => undefined)(request, response);
+    else setTimeout(() => response.writeHead(200, { "content-type": "application/json" }).end("true"), 300);
+  });
+  const http = loopbackServer(port, "u", "p");
+  onTestFinished(() => http.close());
+  const request = http.open("/event?directory=%2F");
+  const response = await new Promise<IncomingMessage>((resolve) => {
+    request.once("response", resolve).end();
+  });
+  // A timeout of the client's would be set on its socket; 0 is none.
+  expect(request.socket?.timeout ?? 0).toBe(0);
+  expect(response.socket.timeout ?? 0).toBe(0);
+  request.destroy();
+  // Only the limit that we name ourselves decides.
+  for (const ownSocket of [true, false]) {
+    const late = await http.ask({ method: "POST", path: "/late", body: {}, limitMs: 20_000, ownSocket });
+    expect(late.status).toBe(200);
   }
 });
 

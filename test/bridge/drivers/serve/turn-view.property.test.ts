@@ -82,6 +82,9 @@ const foreign: fc.Arbitrary<NativeEvent> = fc.oneof(
     fc.constant(on.text(session, `${session}_answer`, `${session}_part`, "theirs", true)),
     fc.constant(on.delta(session, `${session}_answer`, `${session}_part`, "theirs")),
     fc.constant(on.tool(session, `${session}_answer`, "call_0", "running")),
+    fc.constant(on.turnOpen(session)),
+    fc.constant(on.turnClose(session, "interrupted")),
+    fc.constant(on.removed(session, `${session}_answer`)),
   ]),
   fc.constant(on.error(undefined, "UnknownError", "of nobody")),
   fc.constant(on.created("ses_orphan")),
@@ -90,7 +93,7 @@ const foreign: fc.Arbitrary<NativeEvent> = fc.oneof(
 test("P7: events of other sessions, anywhere in a recorded stream, change nothing", () => {
   for (const [cli, name] of RECORDED) {
     const recorded = capturedTurns(cli, name);
-    const its = { root: recorded.root, own: recorded.users[0] ?? "" };
+    const its = { root: recorded.root, own: recorded.users[0] ?? "", isBracketed: cli === "kilo" };
     const plain = replay(recorded.events, its);
     fc.assert(
       fc.property(fc.array(fc.tuple(fc.nat(200), foreign), { maxLength: 12 }), (injected) => {
@@ -144,7 +147,7 @@ test("what earlier turns left behind, in any order before the turn's own message
 test("no beginning of a recorded turn is its end", () => {
   for (const [cli, name] of RECORDED) {
     const { events, root: session, users } = capturedTurns(cli, name);
-    const its = { root: session, own: users[0] ?? "" };
+    const its = { root: session, own: users[0] ?? "", isBracketed: cli === "kilo" };
     const [end] = replay(events, its).ends;
     expect(end, name).toBeDefined();
     for (let length = 0; length <= (end?.at ?? 0); length += 1) {
@@ -154,7 +157,7 @@ test("no beginning of a recorded turn is its end", () => {
 });
 
 const anything: fc.Arbitrary<NativeEvent> = fc
-  .tuple(fc.constantFrom(root, "ses_c", "ses_g"), fc.constantFrom("m1", "m2", own), fc.nat(11))
+  .tuple(fc.constantFrom(root, "ses_c", "ses_g"), fc.constantFrom("m1", "m2", own), fc.nat(15))
   .map(([session, message, kind]) => {
     switch (kind) {
       case 0:
@@ -179,6 +182,14 @@ const anything: fc.Arbitrary<NativeEvent> = fc
         return on.delta(session, message, `prt_${message}`, message === own ? "the user's" : "x");
       case 10:
         return on.tool(session, message, "call_0", "running");
+      case 11:
+        return on.turnOpen(session);
+      case 12:
+        return on.turnClose(session, "superseded");
+      case 13:
+        return on.removed(session, message);
+      case 14:
+        return on.partRemoved(session, message, `prt_${message}`);
       default:
         return on.user(root, own);
     }
@@ -186,8 +197,8 @@ const anything: fc.Arbitrary<NativeEvent> = fc
 
 test("whatever the order: at most one end, nothing after it, and never a word of the user", () => {
   fc.assert(
-    fc.property(fc.array(anything, { maxLength: 60 }), (events) => {
-      const { changes, ends, parts, view } = replay(events, turn);
+    fc.property(fc.array(anything, { maxLength: 60 }), fc.boolean(), (events, isBracketed) => {
+      const { changes, ends, parts, view } = replay(events, { ...turn, isBracketed });
       expect(ends.length).toBeLessThanOrEqual(1);
       expect(changes.filter(({ kind }) => kind === "own_event").length).toBeLessThanOrEqual(1);
       if (ends.length === 1) {
