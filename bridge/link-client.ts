@@ -76,6 +76,8 @@ export function startLinkClient(options: LinkClientOptions): LinkClient {
     // Compression costs more than it saves on a Unix socket.
     const socket = new WebSocket(`ws+unix:${options.socketPath}:/`, {
       perMessageDeflate: false,
+      // Masks protect proxies from what a browser's script sends; on a Unix socket they only cost both sides a pass.
+      generateMask: (mask) => mask.fill(0),
       handshakeTimeout: LIMITS.handshakeMs,
       maxPayload: LIMITS.messageBytes,
     });

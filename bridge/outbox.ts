@@ -21,6 +21,8 @@ interface OutPart {
   sentChars: number;
   /** The controller's copy is not a beginning of ours: the whole part goes out. */
   needsSnapshot: boolean;
+  /** Its text when its turn ended with some of it still to go out; null before, when the source has it. */
+  last: string | null;
 }
 
 export interface OutboxSource {
@@ -36,6 +38,7 @@ export interface Outbox {
   close(): void;
   /** A part has new text from `from` on, or was withdrawn (`from` 0). */
   touch(turn: string, part: string, from: number): void;
+  /** The turn has ended. What of its text waits for the window still goes out, and its end behind it. */
   forget(turn: string): void;
   acknowledged(seq: number): void;
   consumed(bytes: number): void;
@@ -52,6 +55,11 @@ export function createOutbox(source: OutboxSource): Outbox {
   let sentBytes = 0;
   let consumedBytes = 0;
 
+  function drop(key: string): void {
+    parts.delete(key);
+    dirty.delete(key);
+  }
+
   function takeText(frames: Frame[]): void {
     for (const key of dirty) {
       const out = parts.get(key);
@@ -59,7 +67,7 @@ export function createOutbox(source: OutboxSource): Outbox {
         dirty.delete(key);
         continue;
       }
-      const text = wholePairs(source.textOf(out.turn, out.part));
+      const text = wholePairs(out.last ?? source.textOf(out.turn, out.part));
       while (out.needsSnapshot || out.sentChars < text.length) {
         if (sentBytes - consumedBytes >= LIMITS.windowBytes) return;
         const frame = nextFrame(out, text);
@@ -67,7 +75,13 @@ export function createOutbox(source: OutboxSource): Outbox {
         frames.push(frame);
       }
       dirty.delete(key);
+      if (out.last !== null) parts.delete(key);
     }
+  }
+
+  /** Only while the window is full: then a turn's end, and all behind it, waits for its text. */
+  function owesText(turn: string): boolean {
+    return [...dirty].some((key) => parts.get(key)?.turn === turn);
   }
 
   function nextFrame(out: OutPart, text: string) {
@@ -90,6 +104,7 @@ export function createOutbox(source: OutboxSource): Outbox {
     for (let at = Math.max(0, sentSeq + 1 - first.seq); at < unacked.length; at += 1) {
       const entry = unacked[at];
       if (entry === undefined || entry.seq - ackedSeq > EVENTS_IN_FLIGHT) return;
+      if (entry.event.type === "turn.ended" && owesText(entry.event.turn)) return;
       frames.push({ kind: "event", entry });
       sentSeq = entry.seq;
     }
@@ -110,19 +125,22 @@ export function createOutbox(source: OutboxSource): Outbox {
     },
     close() {
       isOpen = false;
+      // Without a link nobody reads them: the settlement has the text, and nothing grows here.
+      for (const [key, out] of parts) if (out.last !== null) drop(key);
     },
     touch(turn, part, from) {
       const key = `${turn} ${part}`;
       const known = parts.get(key);
-      if (known === undefined) parts.set(key, { turn, part, sentChars: 0, needsSnapshot: from > 0 });
+      if (known === undefined)
+        parts.set(key, { turn, part, sentChars: 0, needsSnapshot: from > 0, last: null });
       else if (from < known.sentChars) known.needsSnapshot = true;
       dirty.add(key);
     },
     forget(turn) {
       for (const [key, out] of parts) {
         if (out.turn !== turn) continue;
-        parts.delete(key);
-        dirty.delete(key);
+        if (isOpen && dirty.has(key)) out.last = source.textOf(turn, out.part);
+        else drop(key);
       }
     },
     acknowledged(seq) {

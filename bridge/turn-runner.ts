@@ -142,7 +142,8 @@ export function createTurnRunner(submission: Submission, ports: RunnerPorts): Tu
       else record.error = preparation.error;
       if (preparation.status !== null && machine.state === "preparing") {
         const { status, reason } = preparation;
-        await ports.append({
+        // Not awaited: the gate may run beside it. The intent to submit is durable behind it, in the same order.
+        journal({
           type: "turn.context",
           ...ids,
           status,
@@ -163,7 +164,8 @@ export function createTurnRunner(submission: Submission, ports: RunnerPorts): Tu
         record.mark("gated");
         record.note(evidence);
         if (machine.state !== "gating") return dispatch("gate_passed");
-        await ports.append({ type: "turn.gated", ...ids, evidence });
+        // Not awaited: it shares the sync of the intent to submit, which comes at once.
+        journal({ type: "turn.gated", ...ids, evidence });
         dispatch("gate_passed");
       } catch (error) {
         record.error = asHoldfastError(error, "GATE_FAILED");

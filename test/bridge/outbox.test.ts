@@ -29,6 +29,13 @@ class Source {
     }
   }
 
+  /** The end of turn t-1 is in the journal. */
+  end(): void {
+    this.append();
+    const last = this.events.at(-1);
+    if (last !== undefined) last.event = { ...EVENTS["turn.ended"], turn: "t-1" };
+  }
+
   acknowledge(seq: number): void {
     this.outbox.acknowledged(seq);
     this.acked = Math.max(this.acked, seq);
@@ -186,6 +193,41 @@ test("after a reconnect each part of a running turn comes as a snapshot, those o
   source.outbox.forget("t-2");
   source.outbox.open(0);
   expect(source.outbox.flush()).toEqual([{ kind: "snapshot", turn: "t-1", part: "p", text: "running on" }]);
+});
+
+test("a turn's end, and all behind it, waits for its text that the window holds back", () => {
+  const source = new Source();
+  const receiver = new Receiver();
+  source.outbox.open(0);
+  source.write("p", 0, "x".repeat(2 * LIMITS.windowBytes));
+  receiver.take(source.outbox.flush());
+  source.append();
+  source.end();
+  source.append();
+  // What the runner does: its texts are no longer to be had after this.
+  source.outbox.forget("t-1");
+  source.texts.clear();
+  receiver.take(source.outbox.flush());
+  expect(receiver.applied).toBe(1);
+  for (let n = 0; n < 20; n += 1) {
+    source.outbox.consumed(receiver.consumedBytes);
+    receiver.take(source.outbox.flush());
+  }
+  expect(receiver.parts.get("t-1 p")?.length).toBe(2 * LIMITS.windowBytes);
+  expect(receiver.applied).toBe(3);
+});
+
+test("a turn that ended with text held back keeps none of it when the link closes", () => {
+  const source = new Source();
+  const receiver = new Receiver();
+  source.outbox.open(0);
+  source.write("p", 0, "x".repeat(2 * LIMITS.windowBytes));
+  receiver.take(source.outbox.flush());
+  source.end();
+  source.outbox.forget("t-1");
+  source.outbox.close();
+  source.outbox.open(0);
+  expect(kinds(source.outbox.flush())).toEqual(["event"]);
 });
 
 test("a closed window makes text coalesce; events pass it", () => {

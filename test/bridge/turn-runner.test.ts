@@ -122,8 +122,8 @@ test("a turn goes from acceptance to its settlement, each step journaled in orde
   stage.runner.observe(NATIVE_END);
   await stage.runner.ended;
   expect(stage.order).toEqual([
-    "turn.context",
     "gate",
+    "turn.context",
     "turn.gated",
     "turn.submitting",
     "submit",
@@ -221,8 +221,11 @@ test("a gate that fails means not_sent, and the process is not kept", async () =
 test("a gate whose passing could not be stored lets nothing through", async () => {
   const stage = new Stage();
   const gated = stage.hold("turn.gated");
+  // The intent is behind it in the same file: a journal that has failed takes nothing more.
+  const intent = stage.hold("turn.submitting");
   await stage.start();
   gated.reject(new HoldfastError("STORE_ERROR"));
+  intent.reject(new HoldfastError("STORE_ERROR"));
   await settled();
   expect(stage.count("submit")).toBe(0);
   expect(stage.settlement().error?.code).toBe("STORE_ERROR");
