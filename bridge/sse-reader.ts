@@ -6,7 +6,7 @@ import { createParser } from "eventsource-parser";
 import { HoldfastError } from "../protocol/errors.ts";
 
 /** One event, in characters. Beyond: OUTPUT_LIMIT, and the reader takes nothing more. */
-export const SSE_EVENT_CHARS = 32 * 1024 * 1024;
+const SSE_EVENT_CHARS = 32 * 1024 * 1024;
 
 export interface SseReader {
   /** The data of each event that this chunk completed, in order. Throws OUTPUT_LIMIT. */

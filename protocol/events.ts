@@ -114,8 +114,6 @@ export const ControlEvent = z.discriminatedUnion("type", [
 ]);
 export type ControlEvent = z.infer<typeof ControlEvent>;
 
-export type TurnEventType = Extract<ControlEvent, { turn: string }>["type"];
-
 /** A control event with its place in the journal. */
 export const NumberedEvent = z.object({ seq: Count, at: Instant, event: ControlEvent });
 export type NumberedEvent = z.infer<typeof NumberedEvent>;

@@ -17,7 +17,7 @@ export interface Link {
   close(cause: HoldfastError | null): void;
 }
 
-export interface LinkReceiver {
+interface LinkReceiver {
   onFrames(frames: Frame[]): void;
   onClose(cause: HoldfastError | null): void;
 }
