@@ -10,6 +10,7 @@ import { OPENCODE } from "../../bridge/drivers/opencode/traits.ts";
 import { launchEnvironment, PROVIDER } from "../../bridge/drivers/serve/launch-plan.ts";
 import { DOCKER_DEFAULTS, dockerSandboxes } from "../../controller/sandboxes/docker.ts";
 import { type EngineApi, openEngine } from "../../controller/sandboxes/engine-api.ts";
+import type { MemberPolicy } from "../../protocol/permission-policy.ts";
 import { testLabel } from "../../scripts/leftovers.ts";
 import type { BenchContext, Place } from "./bench.ts";
 import { startSilent } from "./children.ts";
@@ -37,30 +38,36 @@ const WORD_MS = 60_000;
 export interface DirectClient {
   /** From the container's creation, or the process's spawn, to a session with a live stream. */
   readyMs: number;
-  turn(text: string): Promise<{ ms: number; text: string }>;
+  /** `replyMs`: from each permission asked to the server's own word that the reply took effect. */
+  turn(text: string): Promise<{ ms: number; text: string; replyMs: number[] }>;
+  /** Container, or process on this machine, in which all of it runs. */
+  root: { containerId: string } | { pid: number };
 }
 
 /** @param name of its folder, and of its container */
 export async function startDirect(
   context: BenchContext,
-  options: { scope: Scope; place: Place; name: string; modelUrl: string },
+  options: { scope: Scope; place: Place; name: string; modelUrl: string; permissions?: MemberPolicy },
 ): Promise<DirectClient> {
-  const { scope, place, name } = options;
+  const { scope, place, name, permissions = MEMBER.permissions } = options;
   const directory = join(context.directory, name);
   await mkdir(directory, { mode: 0o700 });
   await copyFile(CLIENT, join(directory, "direct-client.ts"));
-  await writeFile(join(directory, "direct.json"), JSON.stringify(configOf(place, directory)));
+  await writeFile(join(directory, "direct.json"), JSON.stringify(configOf(place, directory, permissions)));
   await listen(scope, join(directory, "model.sock"), pipeTo(Number(new URL(options.modelUrl).port)));
   const words = await hear(scope, join(directory, "ctl.sock"));
   if (place.kind === "process") await mkdir(join(directory, "workspace"), { mode: 0o700 });
 
   const beganMs = performance.now();
   let lastWords = async () => "";
+  let root: DirectClient["root"];
   if (place.kind === "container") {
-    lastWords = await startContainer(context, scope, place, { name, directory });
+    const started = await startContainer(context, scope, place, { name, directory });
+    lastWords = started.lastWords;
+    root = { containerId: started.containerId };
   } else {
     const paths = ["direct-client.ts", "direct.json"].map((file) => join(directory, file));
-    startSilent({ scope, command: [context.node, ...paths] });
+    root = { pid: startSilent({ scope, command: [context.node, ...paths] }).pid ?? 0 };
   }
   await words.next("ready").catch(async (error: unknown) => {
     throw new Error(`${String(error)}\n${await lastWords()}`);
@@ -68,16 +75,17 @@ export async function startDirect(
   const readyMs = performance.now() - beganMs;
   return {
     readyMs,
+    root,
     async turn(text) {
       words.say(text);
       const word = await words.next("turn");
-      return { ms: word.ms, text: word.text };
+      return { ms: word.ms, text: word.text, replyMs: word.replyMs };
     },
   };
 }
 
 /** As `bridge/slots.ts` and the launch plan have it, so that the CLI runs under the same conditions. */
-function configOf(place: Place, directory: string): DirectConfig {
+function configOf(place: Place, directory: string, permissions: MemberPolicy): DirectConfig {
   const at =
     place.kind === "container"
       ? IN_IMAGE
@@ -107,7 +115,7 @@ function configOf(place: Place, directory: string): DirectConfig {
     environment: launchEnvironment({
       traits: OPENCODE,
       slot,
-      launch: { cli: "opencode", ...MEMBER, digest: "0".repeat(64) },
+      launch: { cli: "opencode", ...MEMBER, permissions, digest: "0".repeat(64) },
       modelUrl: "@INLET@",
       password,
       path: "", // its own, as the client finds it
@@ -124,7 +132,7 @@ async function startContainer(
   scope: Scope,
   place: Extract<Place, { kind: "container" }>,
   { name, directory }: { name: string; directory: string },
-): Promise<() => Promise<string>> {
+): Promise<{ containerId: string; lastWords: () => Promise<string> }> {
   const engine = openEngine(place.engineSocketPath);
   scope.defer(() => engine.close());
   const driver = dockerSandboxes({
@@ -139,7 +147,7 @@ async function startContainer(
   const { containerId } = await driver.create(spec);
   scope.defer(() => driver.remove(spec, containerId));
   await driver.start(spec, containerId);
-  return () => driver.logTail(spec, containerId);
+  return { containerId, lastWords: () => driver.logTail(spec, containerId) };
 }
 
 /** The engine, but a container that is made over it runs the direct client. */

@@ -9,14 +9,24 @@ import type { Bench, BenchReport } from "./bench.ts";
 import { bridgeBench } from "./bridge.ts";
 import { coldBench } from "./cold.ts";
 import { FIGURE_COLUMNS, figureRow, isMet, spreadOf, table, wrap } from "./figures.ts";
+import { idleBench } from "./idle.ts";
 import { liveBench } from "./live.ts";
 import { loadText, type Machine, machineFacts, machineLines } from "./machine.ts";
 import { buildBridge, findPlace, sweepContainers } from "./prepare.ts";
+import { requestsBench } from "./requests.ts";
 import { Scope } from "./scope.ts";
 import { storeBench } from "./store.ts";
 import { streamBench } from "./stream.ts";
 
-const BENCHES: readonly Bench[] = [streamBench, liveBench, coldBench, bridgeBench, storeBench];
+const BENCHES: readonly Bench[] = [
+  streamBench,
+  liveBench,
+  coldBench,
+  bridgeBench,
+  storeBench,
+  requestsBench,
+  idleBench,
+];
 
 const HELP = `npm run bench [-- NAME...] [options]
 

@@ -6,6 +6,7 @@ import { DOCKER_DEFAULTS, dockerSandboxes } from "../../controller/sandboxes/doc
 import { openEngine } from "../../controller/sandboxes/engine-api.ts";
 import { processSandboxes } from "../../controller/sandboxes/process.ts";
 import type { SandboxDriver } from "../../controller/sandboxes/sandbox.ts";
+import type { MemberOptions } from "../../controller/store/records.ts";
 import type { Settlement } from "../../protocol/settlement.ts";
 import { testLabel } from "../../scripts/leftovers.ts";
 import type { BenchContext, Place } from "./bench.ts";
@@ -19,14 +20,21 @@ const MODEL = fileURLToPath(new URL("../support/model/main.ts", import.meta.url)
 export const REPLY: string = Array.from({ length: 40 }, (_, at) => `word${at}`).join(" ");
 
 /** A process of its own, so that it takes no time from client or controller. Resolves to its base URL. */
-export async function startModel({ scope, node }: BenchContext): Promise<string> {
+export async function startModel(
+  { scope, node }: BenchContext,
+  scripts: ReadonlyArray<{ match: string; steps: unknown[] }> = [],
+): Promise<string> {
   const { line } = await startAndHear({ scope, command: [node, MODEL] });
   const { url } = JSON.parse(line) as { url: string };
-  const answer = await fetch(new URL("/_control/default", url), {
-    method: "POST",
-    body: JSON.stringify({ steps: [{ kind: "reply", text: REPLY }] }),
-  });
-  if (!answer.ok) throw new Error(`the model took no script: ${answer.status} ${await answer.text()}`);
+  const tell = async (verb: string, body: unknown) => {
+    const answer = await fetch(new URL(`/_control/${verb}`, url), {
+      method: "POST",
+      body: JSON.stringify(body),
+    });
+    if (!answer.ok) throw new Error(`the model took no script: ${answer.status} ${await answer.text()}`);
+  };
+  await tell("default", { steps: [{ kind: "reply", text: REPLY }] });
+  for (const script of scripts) await tell("script", script);
   return url;
 }
 
@@ -68,10 +76,15 @@ function driverOf(context: BenchContext, scope: Scope, place: Place): SandboxDri
 }
 
 /** A sandbox with one member; made, and nothing runs yet. Removed with the scope. */
-export function createMember(host: Host, scope: Scope, place: Place): string {
+export function createMember(
+  host: Host,
+  scope: Scope,
+  place: Place,
+  permissions: MemberOptions["permissions"] = MEMBER.permissions,
+): string {
   const sandbox = host.createSandbox({ kind: place.kind === "container" ? "docker" : "process" }).id;
   scope.defer(() => host.removeSandbox(sandbox));
-  return host.createMember({ sandbox, cli: "opencode", ...MEMBER }).id;
+  return host.createMember({ sandbox, cli: "opencode", ...MEMBER, permissions }).id;
 }
 
 /** From the submission to the settlement, with the updates read as a caller would. Throws when it ended otherwise. */

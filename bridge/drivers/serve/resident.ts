@@ -300,6 +300,7 @@ export function openResident(options: ResidentOptions): Resident {
     async stop() {
       isStopping = true;
       cancelWatch();
+      canary.lost("its process is being stopped");
       const mustAbort = turn !== null && !isAbortAsked;
       endTurn();
       const left = await server.process.stop(limits.stopMs, async () => {

@@ -121,41 +121,26 @@ export function openTurnRequests(options: TurnRequestsOptions): TurnRequests {
   }
 
   return {
-    take(event) {
-      switch (event.type) {
-        case "permission.asked": {
-          const ask = permissionAsk(event.properties);
-          if (!isGhost(ask.session, ask.id)) permissions.asked(ask);
-          return true;
-        }
-        case "permission.replied":
-          permissions.replied(event.properties.sessionID, event.properties.requestID);
-          return true;
-        case "question.asked": {
-          const ask = questionAsk(event.properties);
-          if (!isGhost(ask.session, ask.id)) questions.asked(ask);
-          return true;
-        }
-        case "question.replied":
-        case "question.rejected":
-          questions.replied(event.properties.sessionID, event.properties.requestID);
-          return true;
-        case "session.network.asked": {
-          const { id, sessionID, message = "" } = event.properties;
-          if (options.asksForNetwork)
-            network.asked({ id, session: sessionID, call: null, message, tries: 0 });
-          return true;
-        }
-        case "session.network.replied":
-        case "session.network.rejected":
-          network.replied(
-            event.properties.sessionID,
-            event.properties.requestID ?? event.properties.id ?? "",
-          );
-          return true;
-        default:
-          return false;
+    take({ type, properties }) {
+      if (type === "permission.asked") {
+        const ask = permissionAsk(properties);
+        if (!isGhost(ask.session, ask.id)) permissions.asked(ask);
+      } else if (type === "permission.replied") {
+        permissions.replied(properties.sessionID, properties.requestID);
+      } else if (type === "question.asked") {
+        const ask = questionAsk(properties);
+        if (!isGhost(ask.session, ask.id)) questions.asked(ask);
+      } else if (type === "question.replied" || type === "question.rejected") {
+        questions.replied(properties.sessionID, properties.requestID);
+      } else if (type === "session.network.asked") {
+        const { id, sessionID, message = "" } = properties;
+        if (options.asksForNetwork) network.asked({ id, session: sessionID, call: null, message, tries: 0 });
+      } else if (type === "session.network.replied" || type === "session.network.rejected") {
+        network.replied(properties.sessionID, properties.requestID ?? properties.id ?? "");
+      } else {
+        return false;
       }
+      return true;
     },
     async noteGhosts() {
       const { asked, questioned } = await pendingNow();

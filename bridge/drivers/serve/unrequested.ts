@@ -25,25 +25,17 @@ export function watchUnrequested(
   }
 
   return {
-    take(event) {
-      switch (event.type) {
-        case "session.status": {
-          const { sessionID, status } = event.properties;
-          if (status.type !== "idle") return start(sessionID, `status ${status.type}`);
-          if (working.delete(sessionID)) report(sessionID, "ended", "idle");
-          return;
-        }
-        case "permission.asked":
-          return start(
-            event.properties.sessionID,
-            `asks for permission (${event.properties.permission}); nobody answers`,
-          );
-        case "question.asked":
-          return start(event.properties.sessionID, "asks a question; nobody answers");
-        case "session.network.asked":
-          return start(event.properties.sessionID, "its provider is out of reach");
-        default:
-          return;
+    take({ type, properties }) {
+      if (type === "session.status") {
+        const { sessionID, status } = properties;
+        if (status.type !== "idle") start(sessionID, `status ${status.type}`);
+        else if (working.delete(sessionID)) report(sessionID, "ended", "idle");
+      } else if (type === "permission.asked") {
+        start(properties.sessionID, `asks for permission (${properties.permission}); nobody answers`);
+      } else if (type === "question.asked") {
+        start(properties.sessionID, "asks a question; nobody answers");
+      } else if (type === "session.network.asked") {
+        start(properties.sessionID, "its provider is out of reach");
       }
     },
     end(why) {

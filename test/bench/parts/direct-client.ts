@@ -28,7 +28,7 @@ export interface DirectConfig {
 /** To the controller's side, one JSON object a line. */
 export type DirectWord =
   | { kind: "ready"; startMs: number }
-  | { kind: "turn"; ms: number; text: string }
+  | { kind: "turn"; ms: number; text: string; replyMs: number[] }
   | { kind: "failed"; why: string };
 
 async function main(config: DirectConfig): Promise<void> {
@@ -42,7 +42,9 @@ async function main(config: DirectConfig): Promise<void> {
   const { id } = (await call("POST", `/session?directory=${encodeURIComponent(config.workspace)}`, {
     title: "bench",
   })) as { id: string };
-  const events = await subscribe(port, config);
+  const events = await subscribe(port, config, (request) =>
+    call("POST", `/permission/${request}/reply`, { reply: "once" }),
+  );
   say({ kind: "ready", startMs: performance.now() - beganMs });
   for await (const prompt of createInterface({ input: control })) {
     const sentMs = performance.now();
@@ -51,8 +53,8 @@ async function main(config: DirectConfig): Promise<void> {
       model: { providerID: config.provider, modelID: config.model },
       parts: [{ type: "text", text: JSON.parse(prompt) as string }],
     });
-    const text = await ended;
-    say({ kind: "turn", ms: performance.now() - sentMs, text });
+    const { text, replyMs } = await ended;
+    say({ kind: "turn", ms: performance.now() - sentMs, text, replyMs });
   }
 }
 
@@ -120,10 +122,10 @@ function caller(port: number, config: DirectConfig) {
 
 interface NativeEvent {
   type: string;
-  properties: { sessionID?: string; field?: string; delta?: string };
+  properties: { id?: string; requestID?: string; sessionID?: string; field?: string; delta?: string };
 }
 
-async function subscribe(port: number, config: DirectConfig) {
+async function subscribe(port: number, config: DirectConfig, allow: (request: string) => Promise<unknown>) {
   let take: (event: NativeEvent) => void = () => undefined;
   const response = await new Promise<IncomingMessage>((resolve, reject) => {
     const path = `/event?directory=${encodeURIComponent(config.workspace)}`;
@@ -141,14 +143,23 @@ async function subscribe(port: number, config: DirectConfig) {
   });
   await connected;
   return {
-    /** The text of the session's next turn, at its idle. */
+    /** The text of the session's next turn, at its idle; every permission is allowed at once, whoever asks. */
     turnOf: (session: string) =>
-      new Promise<string>((resolve) => {
+      new Promise<{ text: string; replyMs: number[] }>((resolve, reject) => {
         let text = "";
+        const asked = new Map<string, number>();
+        const replyMs: number[] = [];
         take = ({ type, properties }) => {
+          if (type === "permission.asked" && properties.id !== undefined) {
+            asked.set(properties.id, performance.now());
+            allow(properties.id).catch(reject);
+          }
+          if (type === "permission.replied") {
+            replyMs.push(performance.now() - (asked.get(properties.requestID ?? "") ?? Number.NaN));
+          }
           if (properties.sessionID !== session) return;
           if (type === "message.part.delta" && properties.field === "text") text += properties.delta ?? "";
-          if (type === "session.idle") resolve(text);
+          if (type === "session.idle") resolve({ text, replyMs });
         };
       }),
   };

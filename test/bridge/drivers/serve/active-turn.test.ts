@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { AskPlan } from "../../../stand-ins/serve/script.ts";
-import { createRig, running, steps, submit, textOf } from "./rig.ts";
+import { createRig, running, steps, submit, textOf, together } from "./rig.ts";
 
 const asking = (ask: AskPlan = {}) => ({ turns: [steps({ tool: "bash", ask }, { text: "done" })] });
 
@@ -122,30 +122,33 @@ test("a reply that took effect and answered 500 is not repeated", async () => {
   await resident.stop();
 });
 
-test.each<[string, AskPlan, RegExp]>([
-  ["P9: 200, and still pending", { replies: ["lie"] }, /answered 200, and the request is still pending/],
-  ["P11: 400 each time", { replies: [400] }, /answered 400, and the request is still pending/],
-  ["P11: 500 each time", { replies: [500] }, /answered 500, and the request is still pending/],
-  ["P11: no answer", { replies: ["silent"] }, /no answer within .*still pending/],
-])("%s: unresolved, with endpoint and status and no secret", async (_what, ask, detail) => {
-  const { rig, resident } = await running(asking(ask), { permissionMs: 4000 });
-  const unresolved = await rig.seen("permission_unresolved");
-  expect(unresolved.code).toBe("PERMISSION_UNRESOLVED");
-  expect(unresolved.detail).toMatch(/POST \/permission\/:id\/reply/);
-  expect(unresolved.detail).toMatch(detail);
-  expect(rig.of("permission_closed")).toMatchObject([{ result: "unresolved" }]);
-  const tries = (await rig.calls("/reply")).length;
-  expect(tries).toBeGreaterThanOrEqual(2);
-  expect(tries).toBeLessThanOrEqual(3);
-  expect(unresolved.detail).not.toContain(await rig.password());
-  // The runner aborts; the ghost that stays in the CLI's list is never answered.
-  expect(await resident.abort()).toBe(true);
-  resident.endTurn();
-  expect(await rig.calls("/reply")).toHaveLength(tries);
-  await resident.stop();
-});
+const UNRESOLVED: Array<[string, AskPlan, RegExp]> = [
+  ["200, and still pending", { replies: ["lie"] }, /answered 200, and the request is still pending/],
+  ["400 each time", { replies: [400] }, /answered 400, and the request is still pending/],
+  ["500 each time", { replies: [500] }, /answered 500, and the request is still pending/],
+  ["no answer", { replies: ["silent"] }, /no answer within .*still pending/],
+];
 
-test("P10b: the CLI forgets the request and its tool waits on: unresolved", async () => {
+test("P11: a reply that has no effect each time (P9: a 200 too) is unresolved, with endpoint and status and no secret", () =>
+  together(UNRESOLVED, async (_what, ask, detail) => {
+    const { rig, resident } = await running(asking(ask), { permissionMs: 4000 });
+    const unresolved = await rig.seen("permission_unresolved");
+    expect(unresolved.code).toBe("PERMISSION_UNRESOLVED");
+    expect(unresolved.detail).toMatch(/POST \/permission\/:id\/reply/);
+    expect(unresolved.detail).toMatch(detail);
+    expect(rig.of("permission_closed")).toMatchObject([{ result: "unresolved" }]);
+    const tries = (await rig.calls("/reply")).length;
+    expect(tries).toBeGreaterThanOrEqual(2);
+    expect(tries).toBeLessThanOrEqual(3);
+    expect(unresolved.detail).not.toContain(await rig.password());
+    // The runner aborts; the ghost that stays in the CLI's list is never answered.
+    expect(await resident.abort()).toBe(true);
+    resident.endTurn();
+    expect(await rig.calls("/reply")).toHaveLength(tries);
+    await resident.stop();
+  }));
+
+test("P10: the CLI forgets the request and its tool waits on: unresolved", async () => {
   const { rig, resident } = await running(asking({ replies: ["forget"] }));
   expect((await rig.seen("permission_unresolved")).detail).toMatch(
     /answered 404, and the tool is still at work/,

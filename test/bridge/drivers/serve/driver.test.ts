@@ -2,7 +2,18 @@ import { expect, test } from "vitest";
 import { OPENCODE } from "../../../../bridge/drivers/opencode/traits.ts";
 import { createServeDriver } from "../../../../bridge/drivers/serve/driver.ts";
 import type { Locator } from "../../../../protocol/locator.ts";
-import { createRig, locatorOf, type Rig, running, type StoredSession, steps, submit, textOf } from "./rig.ts";
+import type { Script } from "../../../stand-ins/serve/script.ts";
+import {
+  createRig,
+  locatorOf,
+  type Rig,
+  running,
+  type StoredSession,
+  steps,
+  submit,
+  textOf,
+  together,
+} from "./rig.ts";
 
 /** A settled conversation whose process has ended: what a locator is for. */
 async function settled(): Promise<{ rig: Rig; locator: Locator }> {
@@ -83,9 +94,8 @@ const lost: Array<[string, (sessions: StoredSession[]) => StoredSession[], RegEx
   ],
 ];
 
-test.each(lost)(
-  "LOST when %s: nothing is sent, nothing is made, and the process is ended",
-  async (_what, change, reason) => {
+test("LOST when history or session are not the locator's: nothing is sent, nothing is made, and the process is ended", () =>
+  together(lost, async (_what, change, reason) => {
     const { rig, locator } = await settled();
     await rig.keep(change(await rig.store()));
     const sessions = (await rig.store()).length;
@@ -95,20 +105,22 @@ test.each(lost)(
     expect(await rig.processes()).toBe(0);
     expect(await rig.store()).toHaveLength(sessions);
     expect(await rig.calls("prompt_async")).toHaveLength(1);
-  },
-);
+  }));
 
-test.each([
+const UNASKED: Array<[string, Script]> = [
   ["the session can't be asked", { sessionStatus: 500 }],
   ["the session is refused", { sessionStatus: 401 }],
   ["the history can't be read", { messageStatus: 500 }],
-])("an error, never LOST, when %s", async (_what, script) => {
-  const { rig, locator } = await settled();
-  await rig.script(script);
-  const result = await rig.driver.launch(rig.request(), locator);
-  expect(result).toMatchObject({ kind: "not_resumed", resume: { kind: "error" } });
-  expect(await rig.processes()).toBe(0);
-});
+];
+
+test("an error, never LOST, when session or history can't be asked", () =>
+  together(UNASKED, async (_what, script) => {
+    const { rig, locator } = await settled();
+    await rig.script(script);
+    const result = await rig.driver.launch(rig.request(), locator);
+    expect(result).toMatchObject({ kind: "not_resumed", resume: { kind: "error" } });
+    expect(await rig.processes()).toBe(0);
+  }));
 
 test("a server that does not become ready is an error of its own, never LOST", async () => {
   const { rig, locator } = await settled();

@@ -1,36 +1,39 @@
 // A lost stream is lost (law 5): in an active turn each way of losing it is told once, and nothing revives the turn.
 import { expect, test } from "vitest";
 import type { StreamFault } from "../../../stand-ins/serve/script.ts";
-import { createRig, running, steps, textOf } from "./rig.ts";
+import { createRig, running, steps, textOf, together } from "./rig.ts";
 
 const turn = steps({ text: "three" }, { hold: true }, { text: "never seen" });
 
-test.each<[string, StreamFault, RegExp]>([
-  ["P2: a stream that ends cleanly while the CLI works on", "end", /ended/],
-  ["P2: a stream that is reset", "reset", /cut|broke/],
-  ["P1: a stream that falls silent with its socket open", "mute", /no byte for/],
-  ["P2: a stream whose instance is disposed of", "dispose", /disposed/],
-])("%s is lost, once, with its subscription named", async (_what, fault, reason) => {
-  const { rig, resident } = await running({ turns: [steps({ open: "abc" })] }, { silenceMs: 400 });
-  await rig.seen("text");
-  await rig.command({ stream: fault });
-  const lost = await rig.seen("stream_lost");
-  expect(lost.reason).toMatch(reason);
-  expect(lost.evidence).toMatchObject({ what: "subscription_lost", subscription: 1, processGeneration: 1 });
-  expect(resident.subscription()).toBeNull();
-  // The runner's part: one abort, whose effect is read from the server's own list.
-  expect(await resident.abort()).toBe(true);
-  expect(await rig.calls("/abort")).toHaveLength(1);
-  expect(rig.of("stream_lost")).toHaveLength(1);
-  expect(rig.of("native_end")).toEqual([]);
-  expect(textOf(rig)).toBe("abc");
-  // A later subscription serves later turns only.
-  resident.endTurn();
-  const seen = rig.observations.length;
-  expect(await resident.gate()).toMatchObject({ subscription: 2 });
-  expect(rig.observations.length).toBe(seen);
-  await resident.stop();
-});
+const LOSSES: Array<[string, StreamFault, RegExp]> = [
+  ["ends cleanly while the CLI works on", "end", /ended/],
+  ["is reset", "reset", /cut|broke/],
+  ["falls silent with its socket open", "mute", /no byte for/],
+  ["its instance is disposed of", "dispose", /disposed/],
+];
+
+test("P2: a stream that ends, is reset, falls silent or whose instance is disposed of is lost, once, with its subscription named", () =>
+  together(LOSSES, async (_what, fault, reason) => {
+    const { rig, resident } = await running({ turns: [steps({ open: "abc" })] }, { silenceMs: 400 });
+    await rig.seen("text");
+    await rig.command({ stream: fault });
+    const lost = await rig.seen("stream_lost");
+    expect(lost.reason).toMatch(reason);
+    expect(lost.evidence).toMatchObject({ what: "subscription_lost", subscription: 1, processGeneration: 1 });
+    expect(resident.subscription()).toBeNull();
+    // The runner's part: one abort, whose effect is read from the server's own list.
+    expect(await resident.abort()).toBe(true);
+    expect(await rig.calls("/abort")).toHaveLength(1);
+    expect(rig.of("stream_lost")).toHaveLength(1);
+    expect(rig.of("native_end")).toEqual([]);
+    expect(textOf(rig)).toBe("abc");
+    // A later subscription serves later turns only.
+    resident.endTurn();
+    const seen = rig.observations.length;
+    expect(await resident.gate()).toMatchObject({ subscription: 2 });
+    expect(rig.observations.length).toBe(seen);
+    await resident.stop();
+  }));
 
 test("P4: a quiet turn whose stream carries comments alone goes on for many times the limit of silence", async () => {
   const { rig, resident } = await running(

@@ -1,6 +1,7 @@
 // What a turn must pass before a byte of it goes out (law 4), and what the CLI does when no turn of ours is active.
 import { expect, test } from "vitest";
-import { createRig, running, steps, submit } from "./rig.ts";
+import type { Script } from "../../../stand-ins/serve/script.ts";
+import { createRig, running, steps, submit, together } from "./rig.ts";
 
 test("the gate's evidence names the canary's own subscription and place in it", async () => {
   const rig = await createRig();
@@ -17,7 +18,7 @@ test("the gate's evidence names the canary's own subscription and place in it", 
   await resident.stop();
 });
 
-test.each<[string, Parameters<typeof createRig>[0]]>([
+const NO_CANARY: Array<[string, Script]> = [
   ["is swallowed", { canaries: ["swallow"] }],
   ["is refused", { canaries: ["refuse"] }],
   ["ends the stream", { canaries: ["end"] }],
@@ -25,14 +26,17 @@ test.each<[string, Parameters<typeof createRig>[0]]>([
   ["disposes of the instance", { canaries: ["dispose"] }],
   ["reaches other directories only", { stream: { isElsewhere: true } }],
   ["comes before the subscriber is attached, until its limit (P3)", { stream: { attachAfterMs: 5000 } }],
-])("a canary that %s: GATE_FAILED, and not a byte of the prompt was sent", async (_what, script) => {
-  const rig = await createRig(script);
-  const resident = await rig.launch();
-  await expect(resident.gate()).rejects.toMatchObject({ code: "GATE_FAILED" });
-  expect(await rig.calls("prompt_async")).toEqual([]);
-  expect(await rig.calls("/abort")).toEqual([]);
-  await resident.stop();
-});
+];
+
+test("a canary that does not come back: GATE_FAILED, and not a byte of the prompt was sent", () =>
+  together(NO_CANARY, async (_what, script) => {
+    const rig = await createRig(script);
+    const resident = await rig.launch();
+    await expect(resident.gate()).rejects.toMatchObject({ code: "GATE_FAILED" });
+    expect(await rig.calls("prompt_async")).toEqual([]);
+    expect(await rig.calls("/abort")).toEqual([]);
+    await resident.stop();
+  }));
 
 test("a subscription that is lost during the gate fails it at once, not at the canary's limit", async () => {
   const rig = await createRig({ canaries: ["end"] }, { canaryMs: 10_000 });

@@ -221,6 +221,21 @@ export async function createRig(script: Script = {}, limits: Partial<DriverLimit
 
 export const steps = (...list: Step[]): TurnPlan => ({ steps: list });
 
+/** The rows at once, each on servers of its own: most of their time is waiting. Fails with the names of those that fail. */
+export async function together<T extends readonly [string, ...unknown[]]>(
+  rows: readonly T[],
+  run: (...row: T) => Promise<void>,
+): Promise<void> {
+  const results = await Promise.allSettled(rows.map((row) => run(...row)));
+  const failures = results.flatMap((result, at) =>
+    result.status === "rejected"
+      ? [new Error(`row "${rows[at]?.[0]}": ${String(result.reason)}`, { cause: result.reason })]
+      : [],
+  );
+  if (failures.length > 0)
+    throw new AggregateError(failures, failures.map(({ message }) => message).join("; "));
+}
+
 /** A member's turn as the runner does it: gate, submit. */
 export async function submit(resident: Resident, text = "hello"): Promise<string> {
   await resident.gate();
