@@ -12,6 +12,7 @@ export const KILO: ServeTraits = {
   ordersById: true,
   asksForNetwork: true,
   backgroundTools: ["schedule_wakeup", "background_process"],
+  backgroundVariable: "KILO_EXPERIMENTAL_BACKGROUND_SUBAGENTS",
   packagesLock: null,
   quietVariables: {
     KILO_DISABLE_MODELS_FETCH: "1",

@@ -12,6 +12,7 @@ export const OPENCODE: ServeTraits = {
   ordersById: false,
   asksForNetwork: false,
   backgroundTools: [],
+  backgroundVariable: "OPENCODE_EXPERIMENTAL_BACKGROUND_SUBAGENTS",
   packagesLock: {
     path: "opencode/package-lock.json",
     text: '{"packages":{"":{"dependencies":{"@opencode-ai/plugin":"*"}}}}\n',

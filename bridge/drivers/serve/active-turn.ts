@@ -11,7 +11,7 @@ import type { LaunchRequest, Observation } from "../driver.ts";
 import type { ServeApi } from "./api.ts";
 import type { NativeEvent } from "./native-event.ts";
 import type { ServeTraits } from "./traits.ts";
-import { openTurnRequests } from "./turn-requests.ts";
+import { openTurnRequests, type Pending } from "./turn-requests.ts";
 import { createTurnView, type ViewChange } from "./turn-view.ts";
 
 /** How often, and how far apart, a session's parents are looked up before it is called a stranger's. */
@@ -28,6 +28,8 @@ export interface ActiveTurnOptions {
   directory: string;
   ownMessage: string;
   earlierMessages: ReadonlySet<string>;
+  /** The root was last seen at work on something that is not this turn. */
+  isAtOtherWork: boolean;
   evidence(what: string, source: Evidence["source"], detail?: string): Evidence;
   onObservation(observation: Observation): void;
 }
@@ -35,7 +37,7 @@ export interface ActiveTurnOptions {
 export interface ActiveTurn {
   take(event: NativeEvent): void;
   /** Notes the requests that are pending before the prompt goes out. */
-  noteGhosts(): Promise<void>;
+  noteGhosts(pending: Pending): void;
   isOurs(session: string): boolean;
   /** The root was busy with this turn's message, or has ended with it. */
   hasStarted(): boolean;
@@ -48,7 +50,13 @@ export interface ActiveTurn {
 export function openActiveTurn(options: ActiveTurnOptions): ActiveTurn {
   const { api, request, session, evidence, traits } = options;
   const { clock, limits } = request;
-  const view = createTurnView(session, options.ownMessage, options.earlierMessages, traits.hasTurnBrackets);
+  const view = createTurnView(
+    session,
+    options.ownMessage,
+    options.earlierMessages,
+    traits.hasTurnBrackets,
+    options.isAtOtherWork,
+  );
   const messages = new Set<string>([options.ownMessage]);
   let cancelOverdue: (() => void) | null = null;
   /** The limit of each session that waits for its provider. */

@@ -36,6 +36,7 @@ export function launchEnvironment(options: {
     GIT_CONFIG_KEY_0: "safe.directory",
     GIT_CONFIG_VALUE_0: "*",
     [traits.passwordVariable]: options.password,
+    [traits.backgroundVariable]: String(options.launch.background),
     [traits.configVariable]: JSON.stringify(serverConfig(traits, options.launch, options.modelUrl)),
     ...traits.quietVariables,
   };

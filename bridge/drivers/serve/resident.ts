@@ -13,6 +13,7 @@ import type { NativeIds } from "./native-id.ts";
 import type { ServerProcess } from "./server-process.ts";
 import { openSubscription, type Subscription } from "./subscription.ts";
 import type { ServeTraits } from "./traits.ts";
+import { listPending, type Pending } from "./turn-requests.ts";
 import { watchUnrequested } from "./unrequested.ts";
 
 /** Ids of messages of earlier turns, kept so that late events of theirs are known. Beyond: the oldest are forgotten. */
@@ -49,6 +50,8 @@ export function openResident(options: ResidentOptions): Resident {
   let turn: ActiveTurn | null = null;
   /** The active turn's one native abort is out. */
   let isAbortAsked = false;
+  /** What was pending at the last gate: nothing of the turn's that passed it. */
+  let ghosts: Pending = { asked: [], questioned: [] };
   let isStopping = false;
 
   void server.process.exited.then((exit) => listener.onExit(exit));
@@ -147,13 +150,20 @@ export function openResident(options: ResidentOptions): Resident {
   }
 
   async function gate(): Promise<Evidence> {
-    ids.check();
     try {
+      ids.check();
       const carrier = await subscribe();
       const sentMs = clock.monotonicMs();
-      const [sequence] = await Promise.all([canary.send(limits.canaryMs), untilIdle()]);
+      const [sequence, , pending] = await Promise.all([
+        canary.send(limits.canaryMs),
+        untilIdle(),
+        listPending(api, directory, limits.requestMs),
+      ]);
+      ghosts = pending;
       // It must have come on the subscription that will carry the turn, and that one must still be there.
       if (!carrier.isLive()) throw new HoldfastError("GATE_FAILED", "the stream was lost during the gate");
+      // The stream may have brought one more message on the canary's way.
+      ids.check();
       const tookMs = Math.round(clock.monotonicMs() - sentMs);
       return {
         ...evidence("canary_returned", "stream", `after ${tookMs} ms`),
@@ -161,7 +171,9 @@ export function openResident(options: ResidentOptions): Resident {
         sequence,
       };
     } catch (error) {
-      throw new HoldfastError("GATE_FAILED", asHoldfastError(error).message, { cause: error });
+      const fault = asHoldfastError(error);
+      if (fault.code === "CLOCK_BEHIND") throw fault;
+      throw new HoldfastError("GATE_FAILED", fault.message, { cause: error });
     }
   }
 
@@ -186,15 +198,11 @@ export function openResident(options: ResidentOptions): Resident {
       directory,
       ownMessage: prompt.nativeMessage,
       earlierMessages,
+      isAtOtherWork: unrequested.isWorking(session),
       evidence,
       onObservation: (observation) => listener.onObservation(observation),
     });
-    try {
-      await opened.noteGhosts();
-    } catch (error) {
-      opened.close();
-      return { kind: "rejected", detail: asHoldfastError(error).message };
-    }
+    opened.noteGhosts(ghosts);
     turn = opened;
     unrequested.end("a turn begins");
     try {

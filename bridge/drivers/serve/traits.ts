@@ -23,6 +23,8 @@ export interface ServeTraits {
   readonly asksForNetwork: boolean;
   /** Tools that work on when their turn has ended; denied unless the member allows background work. */
   readonly backgroundTools: readonly string[];
+  /** Lets Task children work on when their turn has ended: `true` or `false`, for Kilo's own default is yes. */
+  readonly backgroundVariable: string;
   /**
    * Lock file of the CLI's own packages, below its configuration folder. Where it and a `node_modules` beside it are, the
    * CLI installs none: OpenCode fetches 63 MB from the npm registry in its first run otherwise, in every slot, and

@@ -8,8 +8,8 @@ import type { PermissionReply } from "../../../protocol/permission.ts";
 import { decidePermission } from "../../../protocol/permission-policy.ts";
 import { type Ancestry, answersProblem, type QuestionAnswers } from "../../../protocol/question.ts";
 import type { LaunchRequest, Observation } from "../driver.ts";
-import type { ServeApi } from "./api.ts";
-import type { NativeEvent } from "./native-event.ts";
+import type { PendingPermission, ServeApi } from "./api.ts";
+import type { NativeEvent, NativeQuestion } from "./native-event.ts";
 import { type DeskOptions, type NativeAsk, openRequestDesk, type RequestKind } from "./request-desk.ts";
 import {
   networkKind,
@@ -35,11 +35,25 @@ export interface TurnRequestsOptions {
   onUnresolved(code: ErrorCode, detail: string): void;
 }
 
+/** What the server lists as waiting for an answer. */
+export interface Pending {
+  asked: PendingPermission[];
+  questioned: NativeQuestion[];
+}
+
+export async function listPending(api: ServeApi, directory: string, limitMs: number): Promise<Pending> {
+  const [asked, questioned] = await Promise.all([
+    api.pendingPermissions(directory, limitMs),
+    api.pendingQuestions(directory, limitMs),
+  ]);
+  return { asked, questioned };
+}
+
 export interface TurnRequests {
   /** True when the event was a request's or a reply's. */
   take(event: NativeEvent): boolean;
   /** Notes what is pending before the prompt goes out. */
-  noteGhosts(): Promise<void>;
+  noteGhosts(pending: Pending): void;
   /** Handles what is pending and was never seen on the stream. */
   catchUp(): Promise<void>;
   answerPermission(session: string, id: string, reply: PermissionReply): void;
@@ -111,14 +125,7 @@ export function openTurnRequests(options: TurnRequestsOptions): TurnRequests {
 
   const isGhost = (session: string, id: string) => ghosts.has(`${session} ${id}`);
 
-  async function pendingNow() {
-    const { requestMs } = limits;
-    const [asked, questioned] = await Promise.all([
-      api.pendingPermissions(directory, requestMs),
-      api.pendingQuestions(directory, requestMs),
-    ]);
-    return { asked, questioned };
-  }
+  const pendingNow = () => listPending(api, directory, limits.requestMs);
 
   return {
     take({ type, properties }) {
@@ -142,8 +149,7 @@ export function openTurnRequests(options: TurnRequestsOptions): TurnRequests {
       }
       return true;
     },
-    async noteGhosts() {
-      const { asked, questioned } = await pendingNow();
+    noteGhosts({ asked, questioned }) {
       for (const { id, sessionID } of [...asked, ...questioned]) ghosts.add(`${sessionID} ${id}`);
     },
     async catchUp() {

@@ -49,12 +49,14 @@ export interface TurnView {
 
 /**
  * @param isBracketed the CLI opens and closes each turn by events of its own (Kilo): the end needs the closed bracket too
+ * @param isAtOtherWork the root already works on something that nobody asked for; its end is not this turn's
  */
 export function createTurnView(
   root: string,
   ownMessage: string,
   earlierMessages: ReadonlySet<string>,
   isBracketed = false,
+  isAtOtherWork = false,
 ): TurnView {
   const descendants = new Map<string, "busy" | "idle">();
   const kin = new Map<string, { parent: string; title: string }>();
@@ -63,6 +65,9 @@ export function createTurnView(
   let wasSuperseded = false;
   /** The root's assistant messages in the order in which they were first seen, each in its latest form. */
   const answers = new Map<string, NativeMessage>();
+  /** Messages that an answer of this turn may answer: its own, and what the CLI itself put in behind it (a compaction). */
+  const asked = new Set<string>([ownMessage]);
+  let ownCreatedAt = 0;
   const tools = new Map<string, string>();
   const texts = createTextBook(earlierMessages);
   let sawOwnMessage = false;
@@ -151,7 +156,10 @@ export function createTurnView(
     if (session !== root) return [];
     if (status.type === "idle") return onIdle(session);
     isRootIdle = false;
-    if (!sawOwnMessage) return [];
+    if (!sawOwnMessage) {
+      isAtOtherWork = true;
+      return [];
+    }
     sawBusy = true;
     // It was not the end: an overflow that compaction cures, or a word of the turn before.
     sessionError = null;
@@ -163,7 +171,14 @@ export function createTurnView(
 
   function onIdle(session: string): ViewChange[] {
     if (descendants.has(session)) descendants.set(session, "idle");
-    if (session !== root || !sawOwnMessage || !sawBusy) return [];
+    if (session !== root) return [];
+    if (isAtOtherWork) {
+      // The end of that, and not of this turn: what it waits for is its own busy.
+      isAtOtherWork = false;
+      sawBusy = false;
+      return [];
+    }
+    if (!sawOwnMessage || !sawBusy) return [];
     // On a failure and on an abort a first idle comes while the message is still open: another one follows.
     isRootIdle = ![...answers.values()].some(({ time }) => time.completed === undefined);
     return [{ kind: "end_expected" }];
@@ -186,8 +201,19 @@ export function createTurnView(
       sawOwnMessage = true;
       changes.push({ kind: "own_event" });
     }
-    if (message.role === "user") return [...changes, ...texts.declare(message.id, "user", false)];
+    if (message.role === "user") {
+      if (message.id === ownMessage) ownCreatedAt = message.time.created;
+      // An older one may be told again, with what became of it.
+      else if (sawOwnMessage && message.time.created >= ownCreatedAt) asked.add(message.id);
+      return [...changes, ...texts.declare(message.id, "user", false)];
+    }
     if (!sawOwnMessage) return [];
+    if (message.parentID !== undefined && !asked.has(message.parentID)) {
+      // The CLI went on with something by itself when our message came; until that ends, or ours is answered.
+      isAtOtherWork = answers.size === 0;
+      return [...changes, ...texts.declare(message.id, "user", false)];
+    }
+    isAtOtherWork = false;
     answers.set(message.id, message);
     return [...changes, ...texts.declare(message.id, "assistant", message.summary === true)];
   }

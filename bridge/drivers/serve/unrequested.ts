@@ -9,6 +9,7 @@ const SESSIONS = 64;
 
 export interface UnrequestedWatch {
   take(event: NativeEvent): void;
+  isWorking(session: string): boolean;
   /** A turn of ours begins: what still runs is its business from here on. */
   end(why: string): void;
 }
@@ -38,6 +39,7 @@ export function watchUnrequested(
         start(properties.sessionID, "its provider is out of reach");
       }
     },
+    isWorking: (session) => working.has(session),
     end(why) {
       for (const session of working) report(session, "ended", why);
       working.clear();

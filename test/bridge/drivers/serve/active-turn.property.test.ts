@@ -2,6 +2,7 @@
 // a clock that moves in between, and a server that tells of its replies or does not.
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { listPending } from "../../../../bridge/drivers/serve/turn-requests.ts";
 import { HoldfastError } from "../../../../protocol/errors.ts";
 import type { MemberPolicy } from "../../../../protocol/permission-policy.ts";
 import { on } from "./native.ts";
@@ -118,7 +119,7 @@ async function play({ isKilo, isSilent, policy, order, pauses }: Awaited<ReturnT
   const bench = openBench({ isKilo, isSilent, policy: { default: policy, askLimitMs: 30_000 } });
   bench.api.raise(R, "per_ghost");
   bench.api.ask(C, "que_ghost");
-  await bench.turn.noteGhosts();
+  bench.turn.noteGhosts(await listPending(bench.api, "/w", 1000));
   let repliesAtEnd: number | null = null;
   for (const [at, act] of mixed(threads(isKilo), order).entries()) {
     act(bench);

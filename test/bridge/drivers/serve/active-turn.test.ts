@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { AskPlan } from "../../../stand-ins/serve/script.ts";
-import { createRig, running, steps, submit, textOf, together } from "./rig.ts";
+import { running, steps, submit, textOf, together } from "./rig.ts";
 
 const asking = (ask: AskPlan = {}) => ({ turns: [steps({ tool: "bash", ask }, { text: "done" })] });
 
@@ -82,24 +82,20 @@ test("P8: a request that comes before its session's ancestry is known is held, l
 });
 
 test("P7: a request of a session that is not ours gets no reply, also while ours is answered", async () => {
-  const rig = await createRig(asking());
-  const resident = await rig.launch();
+  const { rig, resident } = await running({
+    turns: [steps({ hold: true }, { tool: "bash", ask: {} }, { text: "done" })],
+  });
   const stranger = await rig.launchStranger();
-  await submit(resident);
-  await rig.command({
-    emit: {
-      type: "permission.asked",
-      properties: { id: "per_theirs", sessionID: stranger, permission: "bash", patterns: [] },
-    },
-  });
-  await rig.command({
-    emit: {
-      type: "permission.asked",
-      properties: { id: "per_nobody", sessionID: "ses_nobody", permission: "bash" },
-    },
-  });
+  for (const [id, sessionID] of [
+    ["per_theirs", stranger],
+    ["per_nobody", "ses_nobody"],
+  ]) {
+    const properties = { id, sessionID, permission: "bash", patterns: [] };
+    await rig.command({ emit: { type: "permission.asked", properties } });
+    await expect.poll(() => rig.calls(`GET /session/${sessionID}`)).not.toEqual([]);
+  }
+  await rig.command({ go: true });
   await rig.seen("native_end");
-  await expect.poll(() => rig.calls(`/session/${stranger}`)).not.toEqual([]);
   expect(await rig.calls("per_theirs")).toEqual([]);
   expect(await rig.calls("per_nobody")).toEqual([]);
   expect(rig.of("permission_asked")).toHaveLength(1);

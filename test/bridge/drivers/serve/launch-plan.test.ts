@@ -54,6 +54,7 @@ test("the environment holds exactly these names: nothing of the bridge's own lea
     "OPENCODE_DISABLE_AUTOUPDATE",
     "OPENCODE_DISABLE_LSP_DOWNLOAD",
     "OPENCODE_DISABLE_MODELS_FETCH",
+    "OPENCODE_EXPERIMENTAL_BACKGROUND_SUBAGENTS",
     "OPENCODE_SERVER_PASSWORD",
     "PATH",
     "XDG_CACHE_HOME",

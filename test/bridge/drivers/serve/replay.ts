@@ -20,9 +20,21 @@ export interface Replayed {
 
 export function replay(
   events: readonly (NativeEvent | null)[],
-  turn: { root: string; own: string; earlier?: Iterable<string>; isBracketed?: boolean },
+  turn: {
+    root: string;
+    own: string;
+    earlier?: Iterable<string>;
+    isBracketed?: boolean;
+    isAtOtherWork?: boolean;
+  },
 ): Replayed {
-  const view = createTurnView(turn.root, turn.own, new Set(turn.earlier), turn.isBracketed);
+  const view = createTurnView(
+    turn.root,
+    turn.own,
+    new Set(turn.earlier),
+    turn.isBracketed,
+    turn.isAtOtherWork,
+  );
   const output = createTurnOutput();
   const changes: ViewChange[] = [];
   const ends: Replayed["ends"] = [];

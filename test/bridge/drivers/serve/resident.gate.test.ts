@@ -151,12 +151,13 @@ test("requests that come with no active turn get no reply, and are told as unreq
   await resident.stop();
 });
 
-test("pending requests that can't be listed refuse the prompt: it could not be told from the ghosts before it", async () => {
+test("pending requests that can't be listed fail the gate: the turn's could not be told from the ghosts before it", async () => {
   const rig = await createRig({ pendingStatus: 500 });
   const resident = await rig.launch();
-  await resident.gate();
-  const result = await resident.submit({ text: "hello", nativeMessage: resident.nextMessageId() });
-  expect(result).toMatchObject({ kind: "rejected", detail: expect.stringMatching(/answered 500/) });
+  await expect(resident.gate()).rejects.toMatchObject({
+    code: "GATE_FAILED",
+    message: expect.stringMatching(/answered 500/),
+  });
   expect(await rig.calls("prompt_async")).toEqual([]);
   await resident.stop();
 });

@@ -147,3 +147,35 @@ test("what is held for messages without a role is bounded: beyond it goes, and w
   expect(book.declare("m_late", "assistant", false)).toEqual([]);
   expect(assembled(book.part(part("q", "m", "still here", finished)))).toEqual(["still here"]);
 });
+
+test("a part that the CLI takes back is withdrawn once, and only where it was told", () => {
+  const book = createTextBook(new Set());
+  book.declare("m", "assistant", false);
+  const changes = [
+    ...book.part(part("p1", "m", "one", finished)),
+    ...book.part(part("p2", "m", "two", finished)),
+  ];
+  const transient = { synthetic: true, metadata: { "kilocode.lifecycle": "transient" } };
+  book.part(part("p3", "m", "⠋ Initializing snapshot…", transient));
+  changes.push(...book.removePart("p1"));
+  expect(book.removePart("p1")).toEqual([]);
+  expect(book.removePart("p3")).toEqual([]);
+  expect(book.removePart("unknown")).toEqual([]);
+  expect(assembled(changes)).toEqual(["two"]);
+});
+
+test("a message that the CLI takes back takes its own parts along, told or waiting for a role, and no others", () => {
+  const book = createTextBook(new Set());
+  book.declare("m1", "assistant", false);
+  book.declare("m2", "assistant", false);
+  const changes = [
+    ...book.part(part("p1", "m1", "one", finished)),
+    ...book.part(part("p2", "m2", "two", finished)),
+    ...book.part(part("p3", "m2", "three")),
+    ...book.part(part("p4", "m3", "held", finished)),
+    ...book.removeMessage("m2"),
+    ...book.removeMessage("m3"),
+    ...book.declare("m3", "assistant", false),
+  ];
+  expect(assembled(changes)).toEqual(["one"]);
+});

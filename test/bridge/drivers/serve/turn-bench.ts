@@ -61,6 +61,7 @@ export function openBench(options: TurnBenchOptions = {}): TurnBench {
     directory: "/w",
     ownMessage: OWN,
     earlierMessages: new Set(),
+    isAtOtherWork: false,
     evidence: (what, source, detail = "") => ({ ...EVIDENCE, what, source, detail }),
     onObservation: (observation) => seen.push(observation),
   });

@@ -1,5 +1,6 @@
 // Pending lists, the ghosts of an abort, and Kilo's question whether to try its provider again.
 import { expect, test } from "vitest";
+import { listPending } from "../../../../bridge/drivers/serve/turn-requests.ts";
 import { on } from "./native.ts";
 import { bench, code } from "./requests-bench.ts";
 
@@ -54,7 +55,7 @@ test("ghosts, pending before the prompt, are never answered: not by event, not b
   const { requests, api, clock, seen } = bench({ policy: { default: "ask" } });
   const asked = api.raise("ses_r", "per_ghost");
   const question = api.ask("ses_c", "que_ghost");
-  await requests.noteGhosts();
+  requests.noteGhosts(await listPending(api, "/w", 1000));
   requests.take(asked);
   requests.take(question);
   await requests.catchUp();
@@ -74,16 +75,16 @@ test("ghosts, pending before the prompt, are never answered: not by event, not b
 test("P15: a ghost of one session does not hide a request of another with the same id", async () => {
   const { requests, api, clock } = bench();
   api.raise("ses_c", "per_1");
-  await requests.noteGhosts();
+  requests.noteGhosts(await listPending(api, "/w", 1000));
   requests.take(on.asked("ses_r", "per_1"));
   await clock.elapse(0);
   expect(api.replies()).toEqual(["permission per_1 once"]);
 });
 
-test("ghosts that can't be listed fail the preparation: nothing may be sent then", async () => {
-  const { requests, api } = bench();
+test("ghosts that can't be listed fail the gate: nothing may be sent then", async () => {
+  const { api } = bench();
   api.broken.add("list");
-  await expect(requests.noteGhosts()).rejects.toThrow("answered 500");
+  await expect(listPending(api, "/w", 1000)).rejects.toThrow("answered 500");
 });
 
 test("after the end nothing is answered, whatever is asked, listed or decided", async () => {
