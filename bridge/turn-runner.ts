@@ -5,7 +5,7 @@
 
 import type { DriverLimits } from "../protocol/bridge-config.ts";
 import type { Clock } from "../protocol/clock.ts";
-import { asHoldfastError, clip, HoldfastError } from "../protocol/errors.ts";
+import { asHoldfastError, HoldfastError } from "../protocol/errors.ts";
 import type { ControlEvent } from "../protocol/events.ts";
 import type { Evidence } from "../protocol/evidence.ts";
 import type { Params } from "../protocol/methods.ts";
@@ -21,6 +21,7 @@ import {
 } from "../protocol/turn-state.ts";
 import type { Observation, Resident } from "./drivers/driver.ts";
 import type { Log } from "./log.ts";
+import { observedEvent } from "./observed-event.ts";
 import type { ProcessExit } from "./process.ts";
 import { createTurnRecord, type TurnRecord } from "./turn-record.ts";
 
@@ -75,6 +76,8 @@ export function createTurnRunner(submission: Submission, ports: RunnerPorts): Tu
   const cancels = new Set<() => void>();
   let machine: TurnMachine = NEW_TURN;
   let resident: Resident | null = null;
+  /** The resident has let go of the turn: nothing of it is taken any more. */
+  let hasLetGo = false;
   let nativeMessage: string | null = null;
   let sending: Promise<void> | null = null;
   let markEnded: () => void = () => undefined;
@@ -256,8 +259,9 @@ export function createTurnRunner(submission: Submission, ports: RunnerPorts): Tu
       cancels.clear();
       const carrier = resident;
       const keepsProcess = carrier !== null && canKeep(machine, carrier);
-      const settlement = record.conclude(machine, carrier, keepsProcess);
       carrier?.endTurn();
+      hasLetGo = true;
+      const settlement = record.conclude(machine, carrier, keepsProcess);
       try {
         await ports.append({ type: "turn.ended", ...ids, number: submission.number, settlement });
         ports.onEnded(settlement);
@@ -282,7 +286,10 @@ export function createTurnRunner(submission: Submission, ports: RunnerPorts): Tu
   }
 
   function observe(observation: Observation): void {
-    if (machine.state === "ended" || machine.state === "accepted") return;
+    if (hasLetGo || machine.state === "accepted") return;
+    // An early end closes what is open: that is still said, and nothing else.
+    const isClosing = observation.kind === "permission_closed" || observation.kind === "question_closed";
+    if (machine.state === "ended" && !isClosing) return;
     // Before the submission nothing can be this turn's; what else comes is an earlier one's, and must not leak in.
     if (!machine.wasSubmitted && observation.kind !== "stream_lost") return;
     switch (observation.kind) {
@@ -316,32 +323,15 @@ export function createTurnRunner(submission: Submission, ports: RunnerPorts): Tu
         record.note(observation.evidence);
         record.error ??= new HoldfastError(observation.code, observation.detail);
         return dispatch("permission_unresolved");
-      case "tool": {
-        const { kind: _, ...tool } = observation;
-        const [title, name] = [clip(tool.title), tool.tool.slice(0, 128)];
-        return journal({ type: "turn.tool", ...ids, ...tool, tool: name, title });
-      }
-      case "waiting": {
-        const { kind: _, ...waiting } = observation;
-        return journal({ type: "turn.waiting", ...ids, ...waiting, reason: clip(waiting.reason) });
-      }
-      case "permission_asked": {
-        const { kind: _, ...asked } = observation;
-        return journal({ type: "turn.permission_asked", ...ids, ...asked });
-      }
-      case "question_asked": {
-        const { kind: _, ...asked } = observation;
-        return journal({ type: "turn.question_asked", ...ids, ...asked });
-      }
-      case "question_closed": {
-        const { kind: _, ...closed } = observation;
-        if (closed.by === "deadline") record.unansweredQuestion = true;
-        return journal({ type: "turn.question_closed", ...ids, ...closed });
-      }
-      case "permission_closed": {
-        const { kind: _, ...closed } = observation;
-        return journal({ type: "turn.permission_closed", ...ids, ...closed, detail: clip(closed.detail) });
-      }
+      case "question_closed":
+        if (observation.by === "deadline") record.unansweredQuestion = true;
+        return journal(observedEvent(ids, observation));
+      case "tool":
+      case "waiting":
+      case "permission_asked":
+      case "permission_closed":
+      case "question_asked":
+        return journal(observedEvent(ids, observation));
       default: {
         const never: never = observation;
         throw new TypeError(`observation ${String(never)} is not handled`);

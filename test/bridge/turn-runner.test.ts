@@ -752,3 +752,30 @@ test("a settlement that can't be stored is no settlement: the bridge is told, an
   expect(stage.settlements).toEqual([]);
   expect(stage.broken.map(({ code }) => code)).toEqual(["STORE_ERROR"]);
 });
+
+test("requests that are open when a turn is ended early are closed in the record, before its end", async () => {
+  const stage = await new Stage().run();
+  const endTurn = stage.resident.endTurn;
+  stage.resident.endTurn = () => {
+    const { type: _, member: __, turn: ___, ...closed } = EVENTS["turn.permission_closed"];
+    stage.runner.observe({
+      kind: "permission_closed",
+      ...closed,
+      result: "closed_by_end",
+      reply: null,
+      by: null,
+    });
+    endTurn.call(stage.resident);
+    // Nothing of the turn is taken once it has let go of it.
+    stage.runner.observe({ kind: "text", part: "p", from: 0, text: "late" });
+  };
+  stage.runner.observe(STREAM_LOST);
+  await settled();
+  await stage.clock.elapse(20_000);
+  expect(stage.order.slice(stage.order.indexOf("turn.permission_closed"))).toEqual([
+    "turn.permission_closed",
+    "turn.ended",
+    "onEnded",
+  ]);
+  expect(stage.settlement()).toMatchObject({ outcome: "stream_lost", parts: [] });
+});
