@@ -47,6 +47,9 @@ async function runAll(): Promise<StepEnd> {
     const end = await runStep(step, limit.signal);
     if (!end.ok) return end;
   }
+  // Process sandboxes are made of it; the conformance suites and the command line's tests use them.
+  const bundle = await runScript("bundle and CLIs", "sandbox-image/build.ts --bundle-only");
+  if (!bundle.ok) return bundle;
   if (wantsContainers) {
     const ready = await prepareEngine();
     if (!ready.ok) return ready;
@@ -77,10 +80,11 @@ async function prepareEngine(): Promise<StepEnd> {
   return await sweep("leftovers of earlier runs", (of) => of !== run && !isRunAlive(of));
 }
 
-async function runScript(name: string, script: string, onLine?: (line: string) => void): Promise<StepEnd> {
+async function runScript(name: string, words: string, onLine?: (line: string) => void): Promise<StepEnd> {
+  const [script = "", ...rest] = words.split(" ");
   if (!existsSync(join(root, script)))
     return await timed(name, async () => ({ ok: false, reason: `${script} is missing` }));
-  return await runStep({ name, command: ["tsx", script], ...(onLine && { onLine }) }, limit.signal);
+  return await runStep({ name, command: ["tsx", script, ...rest], ...(onLine && { onLine }) }, limit.signal);
 }
 
 /** scripts/engine.ts says which engine answers; the image, the tests and the sweeps are to use that one. */
