@@ -30,6 +30,8 @@ export interface ActiveTurnOptions {
   earlierMessages: ReadonlySet<string>;
   /** The root was last seen at work on something that is not this turn. */
   isAtOtherWork: boolean;
+  /** The root is found at work, or no more at work, on something that is not this turn. */
+  onOtherWork(status: "busy" | "idle"): void;
   evidence(what: string, source: Evidence["source"], detail?: string): Evidence;
   onObservation(observation: Observation): void;
 }
@@ -179,6 +181,8 @@ export function openActiveTurn(options: ActiveTurnOptions): ActiveTurn {
         return expectEnd();
       case "end_not_expected":
         return forgetEnd();
+      case "other_work":
+        return options.onOtherWork(change.state === "started" ? "busy" : "idle");
       case "native_end": {
         forgetEnd();
         forgetProviders();

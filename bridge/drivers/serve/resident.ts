@@ -199,6 +199,8 @@ export function openResident(options: ResidentOptions): Resident {
       ownMessage: prompt.nativeMessage,
       earlierMessages,
       isAtOtherWork: unrequested.isWorking(session),
+      onOtherWork: (type) =>
+        unrequested.take({ type: "session.status", properties: { sessionID: session, status: { type } } }),
       evidence,
       onObservation: (observation) => listener.onObservation(observation),
     });

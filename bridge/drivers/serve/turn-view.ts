@@ -24,6 +24,8 @@ export type ViewChange =
   | { kind: "end_expected" }
   /** The turn goes on after all. */
   | { kind: "end_not_expected" }
+  /** The root was found at work on something that nobody asked for, or has ended it; ours waits behind it. */
+  | { kind: "other_work"; state: "started" | "ended" }
   | Omit<Extract<Observation, { kind: "native_end" }>, "evidence">;
 
 export interface TurnView {
@@ -68,6 +70,7 @@ export function createTurnView(
   /** Messages that an answer of this turn may answer: its own, and what the CLI itself put in behind it (a compaction). */
   const asked = new Set<string>([ownMessage]);
   let ownCreatedAt = 0;
+  let isOtherWorkTold = false;
   const tools = new Map<string, string>();
   const texts = createTextBook(earlierMessages);
   let sawOwnMessage = false;
@@ -174,9 +177,8 @@ export function createTurnView(
     if (session !== root) return [];
     if (isAtOtherWork) {
       // The end of that, and not of this turn: what it waits for is its own busy.
-      isAtOtherWork = false;
       sawBusy = false;
-      return [];
+      return endOtherWork();
     }
     if (!sawOwnMessage || !sawBusy) return [];
     // On a failure and on an abort a first idle comes while the message is still open: another one follows.
@@ -210,12 +212,29 @@ export function createTurnView(
     if (!sawOwnMessage) return [];
     if (message.parentID !== undefined && !asked.has(message.parentID)) {
       // The CLI went on with something by itself when our message came; until that ends, or ours is answered.
-      isAtOtherWork = answers.size === 0;
-      return [...changes, ...texts.declare(message.id, "user", false)];
+      return [...changes, ...noteOtherWork(), ...texts.declare(message.id, "user", false)];
     }
-    isAtOtherWork = false;
     answers.set(message.id, message);
-    return [...changes, ...texts.declare(message.id, "assistant", message.summary === true)];
+    return [
+      ...changes,
+      ...endOtherWork(),
+      ...texts.declare(message.id, "assistant", message.summary === true),
+    ];
+  }
+
+  function noteOtherWork(): ViewChange[] {
+    if (answers.size > 0) return [];
+    isAtOtherWork = true;
+    if (isOtherWorkTold) return [];
+    isOtherWorkTold = true;
+    return [{ kind: "other_work", state: "started" }];
+  }
+
+  function endOtherWork(): ViewChange[] {
+    isAtOtherWork = false;
+    if (!isOtherWorkTold) return [];
+    isOtherWorkTold = false;
+    return [{ kind: "other_work", state: "ended" }];
   }
 
   function onPart(part: NativePart, session: string): ViewChange[] {

@@ -1,12 +1,15 @@
 /** Ends that somebody asked for, or a limit: each settles by the CLI's own end, and the next turn is taken. */
 import { expect, test } from "vitest";
 import { listSlot } from "../../../bridge/census.ts";
-import { follow, play, userTexts } from "../../support/turns.ts";
+import { follow, play } from "../../support/turns.ts";
 import { until } from "../../support/until.ts";
+import { nativeServer } from "./native.ts";
 import { slotOf } from "./processes.ts";
-import { abortOf, type DriverSubject, type Stage, settled } from "./subject.ts";
+import { abortOf, type DriverSubject, type Stage, settled, spoken } from "./subject.ts";
 
-export function abortTests(stage: () => Stage, { tools }: DriverSubject): void {
+export function abortTests(stage: () => Stage, subject: DriverSubject): void {
+  const { tools } = subject;
+
   test("law 6: an answer that never ends is aborted, settled by the CLI's own end, and the process stays", async () => {
     const { t, steady } = stage();
     const member = await settled(stage(), steady());
@@ -28,7 +31,7 @@ export function abortTests(stage: () => Stage, { tools }: DriverSubject): void {
     t.model.reset();
     const next = await play(t, member, "After the abort.");
     expect(next.settlement).toMatchObject({ outcome: "completed", context: "LIVE" });
-    expect(userTexts(t.model.mainRequests()[0]).slice(-2)).toEqual(["Never end.", "After the abort."]);
+    expect(spoken(stage(), t.model.mainRequests()[0]).slice(-2)).toEqual(["Never end.", "After the abort."]);
   });
 
   test("law 6: an abort while a tool runs ends the tool's processes, settles, and the process stays", async () => {
@@ -72,7 +75,7 @@ export function abortTests(stage: () => Stage, { tools }: DriverSubject): void {
     expect(t.model.requests()).toEqual([]);
     const next = await play(t, member, "Now really.");
     expect(next.settlement).toMatchObject({ outcome: "completed", context: "NEW" });
-    expect(userTexts(t.model.mainRequests()[0])).toEqual(["Now really."]);
+    expect(spoken(stage(), t.model.mainRequests()[0])).toEqual(["Now really."]);
   });
 
   test("laws 3, 6: an abort right behind a LIVE submission ends it once, sent or not, and the next turn is taken", async () => {
@@ -84,8 +87,31 @@ export function abortTests(stage: () => Stage, { tools }: DriverSubject): void {
     expect(settlement.settled).toBe(settlement.outcome === "aborted");
     const next = await play(t, member, "And on.");
     expect(next.settlement).toMatchObject({ outcome: "completed", context: "LIVE" });
-    expect(userTexts(t.model.mainRequests().at(-1)).filter((text) => text === "And on.")).toHaveLength(1);
+    expect(spoken(stage(), t.model.mainRequests().at(-1)).filter((text) => text === "And on.")).toHaveLength(
+      1,
+    );
   });
+
+  test.skipIf(subject.server === null)(
+    "P17: two aborts make one end, and an abort of the idle session from elsewhere disturbs no later turn",
+    async () => {
+      const { t, steady, sandbox, workspace } = stage();
+      const member = await settled(stage(), steady());
+      const native = await nativeServer(subject, { sandbox, member, workspace });
+      const { nativeId } = t.host.member(member).locator ?? {};
+      t.model.script("Stop me twice", [{ kind: "neverEnd", text: "and so " }]);
+      const turn = follow(t.host.submit(member, "Stop me twice."));
+      await until("some text", () => turn.seen().length > 10, 30_000);
+      const [, second] = await Promise.allSettled([turn.handle.abort(), turn.handle.abort()]);
+      // The second may find the turn over.
+      if (second?.status === "rejected") expect(second.reason).toMatchObject({ code: "ABORT_NO_TURN" });
+      expect(await turn.end()).toMatchObject({ outcome: "aborted", settled: true, keepsProcess: true });
+      t.model.reset();
+      await native.ask("POST", `/session/${nativeId}/abort`, {});
+      const next = await play(t, member, "Nobody stops me.");
+      expect(next.settlement).toMatchObject({ outcome: "completed", context: "LIVE", parts: ["All right."] });
+    },
+  );
 
   test("law 6: an abort after the end is refused and changes nothing", async () => {
     const { t, steady } = stage();
@@ -123,7 +149,7 @@ export function abortTests(stage: () => Stage, { tools }: DriverSubject): void {
     expect(() => t.host.submit(member, "Me too.")).toThrow(expect.objectContaining({ code: "MEMBER_BUSY" }));
     expect((await play(t, other, "Meanwhile.")).settlement.outcome).toBe("completed");
     await abortOf(turn);
-    expect(t.model.mainRequests().flatMap(userTexts)).not.toContain("Me too.");
+    expect(t.model.mainRequests().flatMap((request) => spoken(stage(), request))).not.toContain("Me too.");
   });
 
   test("rule 5: unknown ids are refused by their own codes", () => {
@@ -133,7 +159,11 @@ export function abortTests(stage: () => Stage, { tools }: DriverSubject): void {
     );
     expect(() => t.host.turn("turn-none")).toThrow(expect.objectContaining({ code: "TURN_UNKNOWN" }));
     expect(() =>
-      t.host.createMember({ sandbox: "sb-none", cli: "opencode", ...stage().subject.member }),
+      t.host.createMember({
+        sandbox: "sb-none",
+        cli: stage().subject.manifest.cli,
+        ...stage().subject.member,
+      }),
     ).toThrow(expect.objectContaining({ code: "SANDBOX_UNKNOWN" }));
     expect(() => t.host.createSandbox({ kind: "process", id: "../up" })).toThrow(
       expect.objectContaining({ code: "REQUEST_INVALID" }),

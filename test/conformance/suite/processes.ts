@@ -1,7 +1,9 @@
 /** The native processes of a member in a process sandbox, as the kernel lists them. */
-import { readdirSync, readFileSync, readlinkSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { listSlot, type ProcessEntry, type SlotMark } from "../../../bridge/census.ts";
+import { readRecords } from "../../../bridge/journal-record.ts";
 import { SLOT_VARIABLE } from "../../../bridge/slots.ts";
+import type { ControlEvent } from "../../../protocol/events.ts";
 import { until } from "../../support/until.ts";
 
 export function slotOf(sandbox: string, member: string): SlotMark {
@@ -21,10 +23,19 @@ export async function killCli(sandbox: string, member: string, text: string): Pr
   for (const { pid } of found) process.kill(pid, "SIGKILL");
 }
 
+/** The events that the bridge has journaled and still keeps. */
+export function eventsOf(directory: string): ControlEvent[] {
+  const path = `${directory}/state/journal`;
+  if (!existsSync(path)) return [];
+  const { records } = readRecords(readFileSync(path));
+  return records.flatMap((record) => (record.t === "event" ? [record.entry.event] : []));
+}
+
 /** How many exits the bridge has seen so far. */
 export function exitsOf(directory: string, member: string): number {
-  const line = new RegExp(`"type":"member.process","member":"${member}",[^}]*"state":"exited"`, "g");
-  return [...readFileSync(`${directory}/state/journal`, "utf8").matchAll(line)].length;
+  return eventsOf(directory).filter(
+    (event) => event.type === "member.process" && event.member === member && event.state === "exited",
+  ).length;
 }
 
 /** Waits until the bridge has seen one more: a submission in between may still find the dead process resident. */
@@ -44,19 +55,37 @@ export function environmentOf(pid: number, name: string): string {
   return line?.slice(name.length + 1) ?? "";
 }
 
+/** The process of the sandbox's bridge. */
+export function bridgeOf(directory: string): number {
+  const { pid } = JSON.parse(readFileSync(`${directory}/process.json`, "utf8")) as { pid: number };
+  return pid;
+}
+
 /** The TCP port on which the process listens. */
 export function listeningPort(pid: number): number {
+  const [first] = listening(pid);
+  if (first === undefined) throw new Error(`process ${pid} listens on no port`);
+  return Number.parseInt(first.split(":")[1] ?? "", 16);
+}
+
+/** The addresses on which it listens, as the kernel writes them. */
+export function listeningAddresses(pid: number): string[] {
+  return listening(pid).map((local) => local.split(":")[0] ?? "");
+}
+
+function listening(pid: number): string[] {
   const inodes = new Set(
     readdirSync(`/proc/${pid}/fd`).map(
       (fd) => /^socket:\[(\d+)\]$/.exec(readlinkSync(`/proc/${pid}/fd/${fd}`))?.[1],
     ),
   );
-  const rows = readFileSync(`/proc/${pid}/net/tcp`, "utf8").trim().split("\n").slice(1);
-  for (const row of rows) {
+  const rows = ["tcp", "tcp6"].flatMap((table) =>
+    readFileSync(`/proc/${pid}/net/${table}`, "utf8").trim().split("\n").slice(1),
+  );
+  return rows.flatMap((row) => {
     const [, local = "", , state, , , , , , inode] = row.trim().split(/\s+/);
-    if (state === "0A" && inodes.has(inode)) return Number.parseInt(local.split(":")[1] ?? "", 16);
-  }
-  throw new Error(`process ${pid} listens on no port`);
+    return state === "0A" && inodes.has(inode) ? [local] : [];
+  });
 }
 
 function commandLine(pid: number): string {

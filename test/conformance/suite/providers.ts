@@ -1,9 +1,12 @@
 /** Provider trouble: a failure settles, a retry is told, and the conversation stays. */
 import { expect, test } from "vitest";
-import { follow, play, userTexts } from "../../support/turns.ts";
-import { type Stage, settled } from "./subject.ts";
+import { follow, play } from "../../support/turns.ts";
+import { until } from "../../support/until.ts";
+import { away } from "./limits.ts";
+import { eventsOf } from "./processes.ts";
+import { type DriverSubject, type Stage, settled, spoken } from "./subject.ts";
 
-export function providerTests(stage: () => Stage): void {
+export function providerTests(stage: () => Stage, { tools, cutAnswer, outOfReach }: DriverSubject): void {
   test("law 6, C6: a provider's 400 fails the turn, settled; the process stays, and the history is kept", async () => {
     const { t, steady } = stage();
     const member = await settled(stage(), steady());
@@ -29,7 +32,7 @@ export function providerTests(stage: () => Stage): void {
     const next = await play(t, member, "After the failure.");
     expect(next.settlement).toMatchObject({ outcome: "completed", context: "LIVE" });
     expect(next.settlement.processGeneration).toBe(settlement.processGeneration);
-    const sent = userTexts(t.model.mainRequests()[0]);
+    const sent = spoken(stage(), t.model.mainRequests()[0]);
     expect(sent.slice(-2)).toEqual(["Fail with 400.", "After the failure."]);
     expect(sent).toContain("Say something before the test begins.");
   });
@@ -43,11 +46,11 @@ export function providerTests(stage: () => Stage): void {
     expect(turn.seen()).toBe("At last.");
     expect(turn.all("turn.waiting").length).toBeGreaterThanOrEqual(1);
     expect(turn.all("turn.waiting")[0]).toMatchObject({ attempt: 1, nextAt: expect.any(Number) });
-    const sent = t.model.mainRequests().map((request) => userTexts(request).at(-1));
+    const sent = t.model.mainRequests().map((request) => spoken(stage(), request).at(-1));
     expect(sent).toEqual(["Too many requests?", "Too many requests?"]);
   });
 
-  test("law 10: an answer that was cut and made again is told once, the cut attempt withdrawn", async () => {
+  test("law 10: an answer that was cut and made again is told once, the cut attempt withdrawn; where it is not, it is told as partial", async () => {
     const { t, steady } = stage();
     t.model.script("Cut the line", [{ kind: "cut", text: "Half of the ans" }]);
     const turn = follow(t.host.submit(steady(), "Cut the line."));
@@ -55,13 +58,41 @@ export function providerTests(stage: () => Stage): void {
     t.model.reset();
     t.model.script("Cut the line", ["The whole answer."]);
     const settlement = await turn.end();
+    if (cutAnswer === "again or failed" && settlement.outcome === "failed") {
+      expect(settlement).toMatchObject({
+        settled: true,
+        error: { code: "NATIVE_FAILED" },
+        parts: ["Half of the ans"],
+        textIsPartial: true,
+      });
+      return;
+    }
     expect(settlement).toMatchObject({ outcome: "completed", settled: true, parts: ["The whole answer."] });
     expect(turn.seen()).toBe("The whole answer.");
   });
 
+  test("facts 4.1: a provider out of reach for a while is shown as waited for, tried again, and the turn completes", async () => {
+    const { t, steady, directory } = stage();
+    const member = await settled(stage(), steady());
+    const waits = (turn: string) =>
+      eventsOf(directory).filter((event) => event.type === "turn.waiting" && event.turn === turn);
+    const id = await away(stage(), member, tools.shell, "come back", (turn) => waits(turn).length > 0);
+    await until("the end", () => t.host.turn(id).settlement !== null, 60_000);
+    expect(t.host.turn(id).settlement).toMatchObject({
+      outcome: "completed",
+      settled: true,
+      parts: ["Here again."],
+    });
+    // Parked, nothing would ever try again: it is we who set the time of the next try.
+    if (outOfReach === "parked") {
+      expect(waits(id)).toContainEqual(expect.objectContaining({ attempt: 1, nextAt: expect.any(Number) }));
+    }
+  });
+
   test("law 8 and facts 4: an overflow is compacted by the CLI, the turn settles with the answer alone, and is resumed after", async () => {
-    const { t, fresh } = stage();
-    const member = await settled(stage(), fresh());
+    const own = stage().apart();
+    const { t } = own;
+    const member = await settled(own, own.fresh());
     t.model.script("Too long", [{ kind: "contextOverflow" }], { times: 1 });
     t.model.script("<conversation>", ["SUMMARY of it."], { purpose: "summary" });
     t.model.setDefault(["After the compaction."]);
@@ -71,7 +102,7 @@ export function providerTests(stage: () => Stage): void {
     expect(t.model.requests().filter(({ purpose }) => purpose === "summary")).toHaveLength(1);
     expect(turn.settlement.session?.tail?.role).toBe("assistant");
     t.model.reset();
-    await t.host.stopSandbox(stage().sandbox);
+    await t.host.stopSandbox(own.sandbox);
     const next = await play(t, member, "Do you follow?");
     expect(next.settlement).toMatchObject({ outcome: "completed", context: "RESTORED" });
   });

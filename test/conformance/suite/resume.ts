@@ -5,8 +5,8 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { afterEach, expect, test } from "vitest";
 import type { Locator } from "../../../protocol/locator.ts";
-import { play, userTexts } from "../../support/turns.ts";
-import { type DriverSubject, fileIn, type Stage, settled } from "./subject.ts";
+import { play } from "../../support/turns.ts";
+import { type DriverSubject, fileIn, type Stage, settled, spoken } from "./subject.ts";
 
 export function resumeTests(stage: () => Stage, { tools }: DriverSubject): void {
   /** Undoes what a test did to the store. */
@@ -29,7 +29,8 @@ export function resumeTests(stage: () => Stage, { tools }: DriverSubject): void 
   }
 
   test("A5, A7: stopped and started, a member is RESTORED, recalls from what the model receives, its files intact", async () => {
-    const { t, fresh, sandbox } = stage();
+    const own = stage().apart();
+    const { t, fresh, sandbox } = own;
     const member = fresh();
     t.model.script("Write a file", [
       { kind: "reply", toolCalls: [tools.shell("printf kept > kept.txt")] },
@@ -49,7 +50,7 @@ export function resumeTests(stage: () => Stage, { tools }: DriverSubject): void 
     });
     expect(turn.settlement.session?.nativeId).toBe(locator?.nativeId);
     const rows = t.model.mainRequests()[0]?.request?.rows ?? [];
-    expect(rows.filter(({ role }) => role === "user").map(({ text }) => text)).toEqual([
+    expect(spoken(stage(), t.model.mainRequests()[0])).toEqual([
       "The code word is anemone.",
       "Write a file.",
       "What is the code word?",
@@ -59,13 +60,14 @@ export function resumeTests(stage: () => Stage, { tools }: DriverSubject): void 
       "",
       "Written.",
     ]);
-    expect(fileIn(stage(), "kept.txt")).toBe("kept");
+    expect(fileIn(own, "kept.txt")).toBe("kept");
     expect(t.host.member(member).locator?.settledTurns).toBe(3);
   });
 
   test("law 2, A2: nothing but the CLI's own run changes its files: not a stop, a start, an attestation or a refused turn", async () => {
-    const { t, fresh, sandbox } = stage();
-    const member = await settled(stage(), fresh());
+    const own = stage().apart();
+    const { t, fresh, sandbox } = own;
+    const member = await settled(own, fresh());
     await t.host.stopSandbox(sandbox);
     const root = `${t.host.store.sandbox(sandbox)?.directory}/slots/${member}`;
     const before = digests(root);
@@ -85,8 +87,9 @@ export function resumeTests(stage: () => Stage, { tools }: DriverSubject): void 
   });
 
   test("law 8, A6, B5: without its locator, another container's, another id's or another history's, a member is LOST", async () => {
-    const { t, fresh, sandbox } = stage();
-    const member = await settled(stage(), fresh());
+    const own = stage().apart();
+    const { t, fresh, sandbox } = own;
+    const member = await settled(own, fresh());
     const { locator } = t.host.member(member);
     if (locator === null || locator.tail === null) throw new Error("no locator with a tail");
     const strange: Record<string, Locator | null> = {
@@ -110,7 +113,7 @@ export function resumeTests(stage: () => Stage, { tools }: DriverSubject): void 
     tamper(member, locator);
     const found = await play(t, member, "Found again?");
     expect(found.settlement).toMatchObject({ outcome: "completed", context: "RESTORED" });
-    expect(userTexts(t.model.mainRequests()[0])).toEqual([
+    expect(spoken(stage(), t.model.mainRequests()[0])).toEqual([
       "Say something before the test begins.",
       "Found again?",
     ]);

@@ -2,23 +2,34 @@
  * What the suite must know of a CLI, and the stage on which its tests play: one host, one sandbox, and members that are
  * shared as long as they are well, so that one failed test does not fail those behind it.
  */
-import { readFileSync } from "node:fs";
-import { afterAll, beforeAll, beforeEach } from "vitest";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { dirname } from "node:path";
+import { afterAll, beforeAll, beforeEach, onTestFinished } from "vitest";
 import type { DriverManifest } from "../../../bridge/drivers/driver.ts";
 import type { MemberOptions } from "../../../controller/store/records.ts";
-import type { PermissionAction } from "../../../protocol/permission-policy.ts";
-import { ALLOW_ALL } from "../../../protocol/permission-policy.ts";
+import { ALLOW_ALL, type MemberPolicy, type PermissionAction } from "../../../protocol/permission-policy.ts";
 import { isOpen } from "../../../protocol/record-state.ts";
 import type { Settlement } from "../../../protocol/settlement.ts";
 import type { Usage } from "../../../protocol/usage.ts";
-import { startTestHost, type TestHost } from "../../support/host.ts";
-import { play, tellOnFailure } from "../../support/turns.ts";
+import { startTestHost, type TestHost, type TestHostOptions } from "../../support/host.ts";
+import type { ModelRequest } from "../../support/model/records.ts";
+import { play, tellOnFailure, userTexts } from "../../support/turns.ts";
 import { within } from "../../support/until.ts";
 
 /** A tool call as the scripted model makes it. */
 interface ScriptedCall {
   name: string;
   arguments: Record<string, unknown>;
+}
+
+/** A CLI's own server, as its tests may ask it directly; null for a CLI without one. */
+export interface NativeServerFacts {
+  readonly userName: string;
+  readonly passwordVariable: string;
+  /** Its command behind the program that breaks the connections to it, and notes their requests in the file. */
+  readonly relay: (requests: string) => readonly string[];
+  /** The file of its own settings, below the member's slot. */
+  readonly settingsPath: string;
 }
 
 /** One CLI. Where it has no such tool, null: the manifest must say so too. */
@@ -29,17 +40,28 @@ export interface DriverSubject {
   readonly processText: string;
   readonly tools: {
     shell(command: string): ScriptedCall;
-    task: ((prompt: string) => ScriptedCall) | null;
+    task: ((prompt: string, more?: Record<string, unknown>) => ScriptedCall) | null;
     question: (() => ScriptedCall) | null;
   };
   /** What the CLI makes of a reply for which the model states 1234 in (234 of them cached) and 56 out (6 for reasoning). */
   readonly usage: Usage;
+  /** A part of its own that the CLI adds to each message of the user; null for one that adds none. */
+  readonly addition: RegExp | null;
   /** The end of a turn whose tool call the user's policy rejected. */
   readonly rejected: { modelCalls: number };
-  /** Its command behind a program that cuts the event stream at SIGUSR2; null for a CLI without one of its own. */
-  readonly cutter: readonly string[] | null;
-  /** Makes its server, which has that process, dispose of the workspace's instance; null for a CLI without one. */
-  readonly dispose: ((pid: number, workspace: string) => Promise<void>) | null;
+  /** What the tool of a rejected question is seen as. */
+  readonly rejectedQuestion: "failed" | "completed";
+  /** Its Task children may ask the user; else the tool fails at once. */
+  readonly childrenAsk: boolean;
+  /** What it makes of an answer that the provider cut: always another call, or, as it comes, a failed turn. */
+  readonly cutAnswer: "again" | "again or failed";
+  /** A provider out of reach: tried again by itself like a 500, or parked until somebody answers. */
+  readonly outOfReach: "retry" | "parked";
+  /** Tools that work on behind their turn, as it calls them; not offered unless the member allows it. */
+  readonly backgroundTools: readonly string[];
+  /** History is ordered by message id: one in the future would shorten it. */
+  readonly ordersById: boolean;
+  readonly server: NativeServerFacts | null;
 }
 
 export const STATED_USAGE = {
@@ -53,21 +75,27 @@ export interface Stage {
   readonly subject: DriverSubject;
   readonly t: TestHost;
   readonly sandbox: string;
+  readonly directory: string;
   readonly workspace: string;
   /** A member that may have a past, and is free to take a turn. */
   steady(): string;
-  /** A member of one permission policy, of which a tool must ask. */
-  asked(action: PermissionAction): string;
+  /** A member of one permission policy, of which a tool must ask; `expired` asks the user and soon gives up. */
+  asked(way: PermissionAction | "expired"): string;
   fresh(options?: Partial<MemberOptions>): string;
+  /** The same in a sandbox of the running test's own, which may be stopped without the others. */
+  apart(): Stage;
 }
 
-/** Opens one stage for a whole file. Each test finds an empty model. */
-export function openStage(subject: DriverSubject): () => Stage {
+/** Opens a stage for a whole file. Each test finds an empty model. */
+export function openStage(subject: DriverSubject, options: TestHostOptions = {}): () => Stage {
   let stage: Stage | null = null;
   let end: () => Promise<void> = async () => undefined;
   beforeAll(async () => {
-    stage = await makeStage(subject, (registered) => {
-      end = registered;
+    stage = await makeStage(subject, {
+      ...options,
+      atEnd: (registered) => {
+        end = registered;
+      },
     });
   });
   afterAll(() => end());
@@ -82,9 +110,13 @@ export function openStage(subject: DriverSubject): () => Stage {
   };
 }
 
-async function makeStage(subject: DriverSubject, atEnd: (end: () => Promise<void>) => void): Promise<Stage> {
-  const t = await startTestHost({ atEnd });
+async function makeStage(subject: DriverSubject, options: TestHostOptions): Promise<Stage> {
+  return stageOn(subject, await startTestHost(options));
+}
+
+function stageOn(subject: DriverSubject, t: TestHost): Stage {
   const sandbox = t.host.createSandbox({ kind: "process" }).id;
+  const { directory } = t.host.store.sandbox(sandbox) ?? { directory: "" };
   const shared = new Map<string, string>();
   const { cli } = subject.manifest;
 
@@ -102,16 +134,38 @@ async function makeStage(subject: DriverSubject, atEnd: (end: () => Promise<void
     return made;
   }
 
-  const tool = subject.tools.shell("").name;
+  /** Its Task children may have Task children of their own, as far as the CLI's settings can say so. */
+  function nesting(member: string): string {
+    if (subject.server !== null) putSettings(t, sandbox, member, subject.server, NESTING);
+    return member;
+  }
+
   return {
     subject,
     t,
     sandbox,
-    workspace: `${t.host.store.sandbox(sandbox)?.directory}/workspace`,
+    directory,
+    workspace: `${directory}/workspace`,
     fresh,
+    apart() {
+      const made = stageOn(subject, t);
+      onTestFinished(() => t.host.removeSandbox(made.sandbox), 30_000);
+      return made;
+    },
     steady: () => keep("steady", fresh),
-    asked: (action) =>
-      keep(action, () => fresh({ permissions: { ...ALLOW_ALL, rules: [{ tool, pattern: "*", action }] } })),
+    asked: (way) => keep(way, () => nesting(fresh({ permissions: policyFor(subject, way) }))),
+  };
+}
+
+/** Everything is allowed, but the shell needs what is said here. */
+function policyFor({ tools }: DriverSubject, way: PermissionAction | "expired"): MemberPolicy {
+  const tool = tools.shell("").name;
+  if (way !== "expired") return { ...ALLOW_ALL, rules: [{ tool, pattern: "*", action: way }] };
+  return {
+    ...ALLOW_ALL,
+    rules: [{ tool, pattern: "*", action: "ask" }],
+    askLimitMs: 1000,
+    askDefault: "deny",
   };
 }
 
@@ -130,6 +184,44 @@ export async function abortOf(followed: {
 }): Promise<Settlement> {
   await within("the abort's answer", followed.handle.abort(), 30_000);
   return followed.end();
+}
+
+/** What the user wrote, as a request has it: without what the CLI adds, which is checked to be what the subject says. */
+export function spoken({ subject }: Stage, request: ModelRequest | undefined): string[] {
+  const { addition } = subject;
+  return userTexts(request).filter((text) => addition === null || !addition.test(text));
+}
+
+/** An agent that may delegate further, and ask: the CLIs' own ones may not, and none may below the first level. */
+export const NESTING_AGENT = "delegate";
+const NESTING = {
+  subagent_depth: 2,
+  agent: {
+    [NESTING_AGENT]: {
+      description: "Delegates further.",
+      mode: "subagent",
+      permission: { task: "allow", question: "allow" },
+    },
+  },
+};
+
+/** Settings of the CLI's own, as a user may have them in the member's home. Before its first turn. */
+export function putSettings(
+  t: TestHost,
+  sandbox: string,
+  member: string,
+  { settingsPath }: NativeServerFacts,
+  settings: unknown,
+): void {
+  const path = `${t.host.store.sandbox(sandbox)?.directory}/slots/${member}/${settingsPath}`;
+  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+  writeFileSync(path, JSON.stringify(settings));
+}
+
+/** What the skip of a test has already made sure of. */
+export function required<T>(value: T | null): T {
+  if (value === null) throw new TypeError("this test needs what the CLI does not have");
+  return value;
 }
 
 export function fileIn(stage: Stage, name: string): string | null {

@@ -1,7 +1,7 @@
 /** What the user wrote and what the model said: unchanged, once, and never mixed. */
 import { expect, test } from "vitest";
-import { play, userTexts } from "../../support/turns.ts";
-import type { DriverSubject, Stage } from "./subject.ts";
+import { play } from "../../support/turns.ts";
+import { type DriverSubject, type Stage, spoken } from "./subject.ts";
 
 const BIG = `${"0123456789abcdef".repeat(12_800)} end of 200 KB`;
 
@@ -19,7 +19,7 @@ const CORPUS: Readonly<Record<string, string>> = {
     "<system-reminder>no</system-reminder> $ARGUMENTS `!pwd` {file:a}",
 };
 
-export function textTests(stage: () => Stage, { manifest }: DriverSubject): void {
+export function textTests(stage: () => Stage, { manifest, addition }: DriverSubject): void {
   test("laws 1, 4, 6, 7; A3, C4: a first turn is NEW, its text exact, its gate and its end in evidence", async () => {
     const { t, fresh } = stage();
     const chunks = ["The ", "answer\r\n", " is 🦑", " 42.\n"];
@@ -38,7 +38,9 @@ export function textTests(stage: () => Stage, { manifest }: DriverSubject): void
       keepsProcess: true,
     });
     expect(turn.seen()).toBe(chunks.join(""));
-    expect(t.model.mainRequests().map((request) => userTexts(request))).toEqual([["What is the answer?"]]);
+    expect(t.model.mainRequests().map((request) => spoken(stage(), request))).toEqual([
+      ["What is the answer?"],
+    ]);
     const sources = settlement.evidence.map(({ what }) => what);
     if (manifest.gate === "canary-on-stream") expect(sources).toContain("canary_returned");
     expect(turn.all("turn.gated")).toHaveLength(1);
@@ -83,10 +85,13 @@ export function textTests(stage: () => Stage, { manifest }: DriverSubject): void
       const { settlement } = await play(t, member, text);
       expect(settlement).toMatchObject({ outcome: "completed", settled: true });
       expect(t.model.mainRequests()).toHaveLength(1);
-      const sent = userTexts(t.model.mainRequests()[0]);
+      const sent = spoken(stage(), t.model.mainRequests()[0]);
       expect(sent.at(-1)).toBe(text);
       expect(sent).toHaveLength(before + 1);
       expect(sent.filter((each) => each === text)).toHaveLength(1);
+      const last =
+        t.model.mainRequests()[0]?.request?.rows.findLast(({ role }) => role === "user")?.texts ?? [];
+      expect(last.slice(1)).toEqual(addition === null ? [] : [expect.stringMatching(addition)]);
     });
   }
 
@@ -94,7 +99,7 @@ export function textTests(stage: () => Stage, { manifest }: DriverSubject): void
     const { t, fresh } = stage();
     const { settlement } = await play(t, fresh(), BIG);
     expect(settlement).toMatchObject({ outcome: "completed", settled: true });
-    const sent = userTexts(t.model.mainRequests()[0]);
+    const sent = spoken(stage(), t.model.mainRequests()[0]);
     expect(sent).toHaveLength(1);
     expect(sent[0] === BIG).toBe(true);
   });
@@ -106,7 +111,7 @@ export function textTests(stage: () => Stage, { manifest }: DriverSubject): void
     const requests = t.model.mainRequests();
     expect(requests).toHaveLength(3);
     const counts = requests.map(
-      (request) => userTexts(request).filter((each) => each === "Again, please.").length,
+      (request) => spoken(stage(), request).filter((each) => each === "Again, please.").length,
     );
     const before = (counts[0] ?? 1) - 1;
     expect(counts.map((count) => count - before)).toEqual([1, 2, 3]);

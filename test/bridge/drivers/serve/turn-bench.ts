@@ -62,6 +62,7 @@ export function openBench(options: TurnBenchOptions = {}): TurnBench {
     ownMessage: OWN,
     earlierMessages: new Set(),
     isAtOtherWork: false,
+    onOtherWork: () => undefined,
     evidence: (what, source, detail = "") => ({ ...EVIDENCE, what, source, detail }),
     onObservation: (observation) => seen.push(observation),
   });

@@ -25,6 +25,7 @@ test("queued behind it: its idle and its closed bracket are not the turn's end, 
     on.assistant(R, "m1", other),
     on.user(R, own),
     ...otherEnds,
+    on.idle(R),
     on.turnClose(R),
     on.turnOpen(R),
     on.busy(R),
@@ -33,7 +34,9 @@ test("queued behind it: its idle and its closed bracket are not the turn's end, 
     on.turnClose(R),
   ];
   for (const isAtOtherWork of [true, false]) {
-    const { ends, parts } = replay(events, { root: R, own, isBracketed: true, isAtOtherWork });
+    const { ends, parts, changes } = replay(events, { root: R, own, isBracketed: true, isAtOtherWork });
+    const told = changes.flatMap((change) => (change.kind === "other_work" ? [change.state] : []));
+    expect(told).toEqual(["started", "ended"]);
     expect(ends.map(({ at, end }) => [at, end.status])).toEqual([[events.length - 1, "completed"]]);
     expect(parts).toEqual(["Ours."]);
   }
