@@ -208,3 +208,29 @@ test("SIGINT without a terminal aborts the turn, and at rest leaves", async () =
   const listed = await cli(["sandbox", "ls"], at);
   expect(listed.stdout).toMatch(/ stopped +m-/);
 });
+
+test("E2, law 9: what the agent asks is asked here, a permission and a question, and the answers reach it", async () => {
+  const at = await place();
+  const tool = (name: string, args: Record<string, unknown>) => ({
+    kind: "reply" as const,
+    toolCalls: [{ name, arguments: args }],
+  });
+  const options = [
+    { label: "red", description: "warm" },
+    { label: "blue", description: "" },
+  ];
+  const questions = [{ question: "Pick a colour", header: "C", options }];
+  at.model.script("Run it", [tool("bash", { command: "echo a-run", description: "x" }), "It ran."]);
+  at.model.script("Ask me", [tool("question", { questions }), "Thank you."]);
+  const input = "Run it, please.\ny\nAsk me something.\n2\n";
+  const run = startCli([...fresh(at), "--permissions", "ask"], { ...at, input });
+  const { code, stdout, stderr } = await ended(run);
+  expect(code, stderr).toBe(0);
+  expect(stdout).toBe("It ran.\nThank you.\n");
+  expect(stderr).toContain("may it use bash? echo a-run");
+  expect(stderr).toContain("[permission once: confirmed]");
+  expect(stderr).toMatch(/Pick a colour\n {2}1 {2}red {2}\(warm\)\n {2}2 {2}blue/);
+  const history = at.model.mainRequests().at(-1)?.bodyText ?? "";
+  expect(history).toContain("a-run");
+  expect(history).toContain('\\"Pick a colour\\"=\\"blue\\"');
+});
