@@ -1,9 +1,11 @@
 /**
  * What goes out on the link next: control events from the journal, in order, and text from the turns' own parts.
  *
- * It holds no text and no copies. For events it is a cursor into the journal's unacknowledged ones; for text it knows
- * how much of each part was sent. So a slow or absent controller makes text coalesce in its part and events wait in the
- * journal, and nothing grows here (law 13). Knows no socket: `flush` returns frames.
+ * It holds no text of its own. For events it is a cursor into the journal's unacknowledged ones; for text it knows how
+ * much of each part was sent, and keeps an ended turn's parts, which its unacknowledged settlement holds anyway: a link
+ * that breaks with them on their way must not cost the reader its text. So a slow or absent controller makes text
+ * coalesce in its part and events wait in the journal, and nothing grows here (law 13). Knows no socket: `flush` returns
+ * frames.
  */
 import type { NumberedEvent } from "../protocol/events.ts";
 import { deltaCost, type Frame } from "../protocol/frame.ts";
@@ -21,8 +23,8 @@ interface OutPart {
   sentChars: number;
   /** The controller's copy is not a beginning of ours: the whole part goes out. */
   needsSnapshot: boolean;
-  /** Its text when its turn ended with some of it still to go out; null before, when the source has it. */
-  last: string | null;
+  /** Its text when its turn ended, and the number of that end; null before, when the source has it. */
+  last: { text: string; endedSeq: number } | null;
 }
 
 export interface OutboxSource {
@@ -38,7 +40,7 @@ export interface Outbox {
   close(): void;
   /** A part has new text from `from` on, or was withdrawn (`from` 0). */
   touch(turn: string, part: string, from: number): void;
-  /** The turn has ended. What of its text waits for the window still goes out, and its end behind it. */
+  /** The turn's end is in the journal. Until it is acknowledged its text still goes out, and before it. */
   forget(turn: string): void;
   acknowledged(seq: number): void;
   consumed(bytes: number): void;
@@ -60,6 +62,11 @@ export function createOutbox(source: OutboxSource): Outbox {
     dirty.delete(key);
   }
 
+  /** The end of their turn has taken effect: nobody waits for them. */
+  function dropAcknowledged(): void {
+    for (const [key, out] of parts) if (out.last !== null && out.last.endedSeq <= ackedSeq) drop(key);
+  }
+
   function takeText(frames: Frame[]): void {
     for (const key of dirty) {
       const out = parts.get(key);
@@ -67,7 +74,7 @@ export function createOutbox(source: OutboxSource): Outbox {
         dirty.delete(key);
         continue;
       }
-      const text = wholePairs(out.last ?? source.textOf(out.turn, out.part));
+      const text = wholePairs(out.last?.text ?? source.textOf(out.turn, out.part));
       while (out.needsSnapshot || out.sentChars < text.length) {
         if (sentBytes - consumedBytes >= LIMITS.windowBytes) return;
         const frame = nextFrame(out, text);
@@ -75,7 +82,6 @@ export function createOutbox(source: OutboxSource): Outbox {
         frames.push(frame);
       }
       dirty.delete(key);
-      if (out.last !== null) parts.delete(key);
     }
   }
 
@@ -117,6 +123,7 @@ export function createOutbox(source: OutboxSource): Outbox {
       ackedSeq = appliedSeq;
       sentBytes = 0;
       consumedBytes = 0;
+      dropAcknowledged();
       for (const [key, out] of parts) {
         out.needsSnapshot = true;
         out.sentChars = 0;
@@ -125,8 +132,6 @@ export function createOutbox(source: OutboxSource): Outbox {
     },
     close() {
       isOpen = false;
-      // Without a link nobody reads them: the settlement has the text, and nothing grows here.
-      for (const [key, out] of parts) if (out.last !== null) drop(key);
     },
     touch(turn, part, from) {
       const key = `${turn} ${part}`;
@@ -137,14 +142,16 @@ export function createOutbox(source: OutboxSource): Outbox {
       dirty.add(key);
     },
     forget(turn) {
+      const end = source.unacked().findLast(({ event }) => event.type === "turn.ended" && event.turn === turn);
       for (const [key, out] of parts) {
         if (out.turn !== turn) continue;
-        if (isOpen && dirty.has(key)) out.last = source.textOf(turn, out.part);
-        else drop(key);
+        if (end === undefined) drop(key);
+        else out.last = { text: source.textOf(turn, out.part), endedSeq: end.seq };
       }
     },
     acknowledged(seq) {
       ackedSeq = Math.max(ackedSeq, seq);
+      dropAcknowledged();
     },
     consumed(bytes) {
       consumedBytes = Math.max(consumedBytes, bytes);

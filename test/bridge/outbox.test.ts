@@ -182,7 +182,7 @@ test("text that was changed before its end is replaced whole; a withdrawn part b
   expect(source.outbox.flush()).toEqual([{ kind: "snapshot", turn: "t-1", part: "p", text: "" }]);
 });
 
-test("after a reconnect each part of a running turn comes as a snapshot, those of ended turns not at all", () => {
+test("after a reconnect each part of a running turn comes as a snapshot, those of a turn whose end took effect not at all", () => {
   const source = new Source();
   source.outbox.open(0);
   source.write("p", 0, "running");
@@ -217,17 +217,37 @@ test("a turn's end, and all behind it, waits for its text that the window holds 
   expect(receiver.applied).toBe(3);
 });
 
-test("a turn that ended with text held back keeps none of it when the link closes", () => {
+test("law 10: a turn that ended with text on its way has it whole on the next link, and before its end", () => {
   const source = new Source();
   const receiver = new Receiver();
   source.outbox.open(0);
-  source.write("p", 0, "x".repeat(2 * LIMITS.windowBytes));
+  source.write("p", 0, "sent and lost, ");
+  source.outbox.flush();
+  source.write("p", 15, "never sent");
+  source.end();
+  source.outbox.close();
+  source.outbox.forget("t-1");
+  source.texts.clear();
+  source.outbox.open(0);
   receiver.take(source.outbox.flush());
+  expect(receiver.parts.get("t-1 p")).toBe("sent and lost, never sent");
+  expect(receiver.applied).toBe(1);
+  source.acknowledge(1);
+  source.outbox.close();
+  source.outbox.open(1);
+  expect(source.outbox.flush()).toEqual([]);
+});
+
+test("an end that had taken effect when its link broke costs no text on the next one", () => {
+  const source = new Source();
+  source.outbox.open(0);
+  source.write("p", 0, "text");
   source.end();
   source.outbox.forget("t-1");
+  source.outbox.flush();
   source.outbox.close();
-  source.outbox.open(0);
-  expect(kinds(source.outbox.flush())).toEqual(["event"]);
+  source.outbox.open(1);
+  expect(source.outbox.flush()).toEqual([]);
 });
 
 test("a closed window makes text coalesce; events pass it", () => {
@@ -305,7 +325,7 @@ test("whatever order things happen in, the receiver ends with the source's texts
     { weight: 2, arbitrary: fc.record({ do: fc.constant("reopen" as const), away: fc.boolean() }) },
   );
   fc.assert(
-    fc.property(fc.array(step, { maxLength: 40 }), (steps) => {
+    fc.property(fc.array(step, { maxLength: 40 }), fc.boolean(), (steps, hasEnded) => {
       const source = new Source();
       const receiver = new Receiver();
       let isOpen = false;
@@ -344,6 +364,10 @@ test("whatever order things happen in, the receiver ends with the source's texts
       for (const name of ["p", "q", "r"]) {
         const text = source.texts.get(`t-1 ${name}`);
         if (text !== undefined) source.write(name, 0, text.toWellFormed());
+      }
+      if (hasEnded) {
+        source.end();
+        source.outbox.forget("t-1");
       }
       reopen();
       while (flush(true) > 0) {
