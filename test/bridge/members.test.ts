@@ -136,7 +136,7 @@ test("a submission is answered when its acceptance is in the journal, and then g
   ]);
 });
 
-test("text of a turn is announced to the outbox and forgotten with it", async () => {
+test("text of a turn is announced to the outbox, stays behind its end, and is forgotten when that took effect", async () => {
   const made = await scene();
   made.outbox.open(0);
   await running(made, submission(1));
@@ -147,7 +147,10 @@ test("text of a turn is announced to the outbox and forgotten with it", async ()
   expect(text()).toEqual([{ kind: "delta", turn: "t-1", part: "p", offset: 0, text: "Größe" }]);
   made.driver.observe(NATIVE_END);
   await ended(made, "t-1");
+  // A link that broke with them on their way.
   made.outbox.open(0);
+  expect(text()).toEqual([{ kind: "snapshot", turn: "t-1", part: "p", text: "Größe" }]);
+  made.outbox.open(made.journal.state.head);
   expect(text()).toEqual([]);
 });
 
