@@ -126,7 +126,9 @@ export function createMember(options: MemberOptions): Member {
   }
 
   function factsOf(submission: Submission): ContextFacts {
-    const isThere = residence !== null && !residence.resident.hasExited();
+    // It may have come to this outside of any turn: then no turn's end has asked (design, section 4, Retirement).
+    const isThere =
+      residence !== null && !residence.resident.hasExited() && residence.resident.mustRetire() === null;
     return {
       settledTurns: submission.settledTurns,
       locator: submission.locator,
@@ -219,7 +221,7 @@ export function createMember(options: MemberOptions): Member {
       if (residence === null) return;
       if (settlement.settled) residence.tookLastTurn = true;
       if (settlement.keepsProcess) return;
-      endResidence("the turn left it unusable").catch((error: unknown) => {
+      endResidence(residence.resident.mustRetire() ?? "the turn left it unusable").catch((error: unknown) => {
         // The turn stays what it is; the next launch reaps the slot before it starts anything.
         log.warn("retirement not confirmed", { member: id, error: asHoldfastError(error).message });
       });

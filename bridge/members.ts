@@ -7,10 +7,10 @@ import type { BridgeConfig } from "../protocol/bridge-config.ts";
 import type { Clock } from "../protocol/clock.ts";
 import { asHoldfastError, HoldfastError } from "../protocol/errors.ts";
 import type { ControlEvent } from "../protocol/events.ts";
-import { LIMITS } from "../protocol/limits.ts";
 import type { CliName } from "../protocol/locator.ts";
 import type { Params, Result } from "../protocol/methods.ts";
 import type { Settlement } from "../protocol/settlement.ts";
+import { textProblem } from "../protocol/user-text.ts";
 import type { Driver } from "./drivers/driver.ts";
 import { DRIVERS } from "./drivers/registry.ts";
 import { type Journal, UNACKED_EVENTS } from "./journal.ts";
@@ -110,9 +110,8 @@ export function createMembers(options: MembersOptions): Members {
 
   function check(submission: Submission): Member {
     if (isStopping) throw new HoldfastError("STOPPED");
-    if (submission.text === "") throw new HoldfastError("MESSAGE_EMPTY");
-    if (Buffer.byteLength(submission.text) > LIMITS.userTextBytes)
-      throw new HoldfastError("MESSAGE_TOO_LARGE");
+    const problem = textProblem(submission.launch.cli, submission.text);
+    if (problem !== null) throw problem;
     const isVetoed = vetoing.has(submission.turn) || journal.state.closed.get(submission.turn) === "vetoed";
     if (isVetoed) throw new HoldfastError("TURN_VETOED");
     if (isOverloaded()) throw new HoldfastError("OVERLOADED", "too many events are unacknowledged");

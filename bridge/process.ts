@@ -13,6 +13,7 @@ import { execa } from "execa";
 import type { Clock } from "../protocol/clock.ts";
 import { HoldfastError } from "../protocol/errors.ts";
 import { listSlot, type ProcessEntry, reapSlot, signalIfThere } from "./census.ts";
+import { realClock } from "./clock.ts";
 import { SLOT_VARIABLE, type Slot } from "./slots.ts";
 
 /** Characters of stderr kept for error messages. */
@@ -40,8 +41,9 @@ export interface NativeProcess {
   /**
    * Ends the process and everything of its slot. Returns what could not be ended.
    * @param graceful the driver's own way; it may fail, the signals follow anyway
+   * @param gracefulMs limit of the graceful way; default `limitMs`, the limit of each other step
    */
-  stop(limitMs: number, graceful: () => Promise<void>): Promise<ProcessEntry[]>;
+  stop(limitMs: number, graceful: () => Promise<void>, gracefulMs?: number): Promise<ProcessEntry[]>;
 }
 
 export interface StartOptions {
@@ -101,9 +103,9 @@ export async function startProcess(options: StartOptions): Promise<NativeProcess
     stdout: child.stdout,
     exited,
     hasExited: () => exit !== null,
-    async stop(limitMs, graceful) {
+    async stop(limitMs, graceful, gracefulMs = limitMs) {
       const known = await listSlot(slot.mark);
-      if (exit === null) await endsWithin(clock, limitMs, Promise.race([graceful(), exited]));
+      if (exit === null) await endsWithin(clock, gracefulMs, Promise.race([graceful(), exited]));
       if (exit === null) signalIfThere(-pid, "SIGTERM");
       if (!(await endsWithin(clock, limitMs, exited))) {
         signalIfThere(-pid, "SIGKILL");
@@ -145,6 +147,46 @@ function spawnChild(file: string, args: readonly string[], options: StartOptions
     stderr: "pipe",
     ...(slot.user === null ? {} : { uid: slot.user.uid, gid: slot.user.gid }),
   });
+}
+
+/**
+ * Runs a short-lived program as the slot's user and waits for its end, bounded in time and output. Never rejects: what
+ * can't be started, or prints more than `maxBytes`, has no code; beyond the limit it and its children are killed, nobody
+ * waits for them any more, and `isLate` says so.
+ */
+export async function runInSlot(
+  slot: Slot,
+  command: readonly [string, ...string[]],
+  options: { input: string; maxBytes: number; limitMs: number; clock?: Clock },
+): Promise<{ code: number | null; isLate: boolean; stdout: string; stderr: string }> {
+  const { clock = realClock } = options;
+  const [file, ...args] = command;
+  const child = execa(file, args, {
+    input: options.input,
+    cwd: "/",
+    env: { PATH: process.env.PATH ?? "/usr/bin:/bin", LANG: "C.UTF-8", [SLOT_VARIABLE]: slot.markValue },
+    extendEnv: false,
+    // A group of its own: a child of it that outlived the limit would hold the pipes, and its end would not be seen.
+    detached: true,
+    cleanup: false,
+    reject: false,
+    stripFinalNewline: false,
+    maxBuffer: options.maxBytes,
+    ...(slot.user === null ? {} : { uid: slot.user.uid, gid: slot.user.gid }),
+  });
+  const ended = child.then(({ exitCode, stdout, stderr }) => ({
+    code: exitCode ?? null,
+    isLate: false,
+    stdout,
+    stderr,
+  }));
+  const late = Promise.withResolvers<null>();
+  const cancel = clock.after(options.limitMs, () => late.resolve(null));
+  const result = await Promise.race([ended, late.promise]);
+  cancel();
+  if (result !== null) return result;
+  if (child.pid !== undefined) signalIfThere(-child.pid, "SIGKILL");
+  return { code: null, isLate: true, stdout: "", stderr: "" };
 }
 
 function checkStrings(options: StartOptions): void {

@@ -24,6 +24,8 @@ export interface TurnRecord {
   nativeError: NativeError | null;
   nativeEnd: Extract<Observation, { kind: "native_end" }> | null;
   exit: ProcessExit | null;
+  /** Why the stream was lost. */
+  lostReason: string | null;
   /** A question was rejected at its limit: said with the settlement, since the CLI may end the turn over it in silence. */
   unansweredQuestion: boolean;
   mark(stage: Stage): void;
@@ -44,6 +46,7 @@ export function createTurnRecord(clock: Clock): TurnRecord {
     nativeError: null,
     nativeEnd: null,
     exit: null,
+    lostReason: null,
     unansweredQuestion: false,
     mark(stage) {
       if (!marks.has(stage)) marks.set(stage, clock.monotonicMs());
@@ -114,7 +117,7 @@ function errorOf(machine: TurnMachine, record: TurnRecord): HoldfastError | null
     case "end_overdue":
       return new HoldfastError("NATIVE_FAILED", nativeText || "the CLI gave no final end");
     case "stream_lost":
-      return new HoldfastError("STREAM_LOST");
+      return new HoldfastError("STREAM_LOST", record.lostReason ?? undefined);
     case "process_exited":
       return new HoldfastError(
         "CLI_EXITED",

@@ -314,6 +314,7 @@ export function createTurnRunner(submission: Submission, ports: RunnerPorts): Tu
         return dispatch("end_overdue");
       case "stream_lost":
         record.note(observation.evidence);
+        record.lostReason ??= `the native event stream was lost: ${observation.reason}`;
         return dispatch("stream_lost");
       case "provider_late":
         record.note(observation.evidence);
@@ -342,6 +343,8 @@ export function createTurnRunner(submission: Submission, ports: RunnerPorts): Tu
   /** Whoever can have asked something: before there is one, nothing was asked. */
   function asked(): Resident {
     if (resident === null) throw new HoldfastError("REQUEST_UNKNOWN");
+    // Whatever was asked was closed with the turn.
+    if (hasLetGo) throw new HoldfastError("REQUEST_CLOSED");
     return resident;
   }
 
@@ -376,11 +379,12 @@ export function createTurnRunner(submission: Submission, ports: RunnerPorts): Tu
   };
 }
 
-/** Design, section 6: all four must hold, or the process is retired. Before a submission only our own wish counts. */
+/** Design, section 6: all four must hold, and the driver agree, or the process is retired. Before a submission only our own wish counts. */
 function canKeep(machine: TurnMachine, resident: Resident): boolean {
   const isUsable = !resident.hasExited() && resident.subscription() !== null;
   if (!machine.wasSubmitted) return isUsable && machine.cause !== "gate_failed";
-  return isUsable && machine.sawNativeEnd && machine.identity !== "identity_changed";
+  if (!isUsable || !machine.sawNativeEnd || machine.identity === "identity_changed") return false;
+  return resident.mustRetire() === null;
 }
 
 function present<T>(value: T | null): T {

@@ -3,7 +3,7 @@ import { createHash, randomUUID } from "node:crypto";
 import { HoldfastError } from "../protocol/errors.ts";
 import { OurId } from "../protocol/ids.ts";
 import type { Launch } from "../protocol/launch.ts";
-import { LIMITS } from "../protocol/limits.ts";
+import { textProblem } from "../protocol/user-text.ts";
 import type { PinnedBuild } from "./sandboxes/sandbox.ts";
 import type { MemberRow, TurnRow } from "./store/records.ts";
 import type { Store } from "./store/store.ts";
@@ -15,21 +15,14 @@ export function admitTurn(
   text: string,
   turnId: string | undefined,
 ): { turn: TurnRow; member: MemberRow } {
-  if (text === "") throw new HoldfastError("MESSAGE_EMPTY");
-  const bytes = Buffer.byteLength(text);
-  if (bytes > LIMITS.userTextBytes) {
-    throw new HoldfastError(
-      "MESSAGE_TOO_LARGE",
-      `the message has ${bytes} bytes, the limit is ${LIMITS.userTextBytes}`,
-    );
-  }
-  // A lone surrogate has no UTF-8 form: the model would get another text than was submitted.
-  if (!text.isWellFormed())
-    throw new HoldfastError("REQUEST_INVALID", "the message is not well-formed Unicode");
+  const found = store.member(member);
+  if (found === null) throw new HoldfastError("MEMBER_UNKNOWN", `no member ${member}`);
+  const problem = textProblem(found.cli, text);
+  if (problem !== null) throw problem;
   const id = turnId ?? `turn-${randomUUID()}`;
   if (!OurId.safeParse(id).success)
     throw new HoldfastError("REQUEST_INVALID", `${id} can't be the id of a turn`);
-  return store.admit({ id, member, textSha256: sha256(text), textBytes: bytes });
+  return store.admit({ id, member, textSha256: sha256(text), textBytes: Buffer.byteLength(text) });
 }
 
 /** How the member's CLI is launched for this turn; the digest says whether a resident process still fits. */

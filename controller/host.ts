@@ -8,6 +8,7 @@ import { asHoldfastError, type ErrorCode, HoldfastError } from "../protocol/erro
 import { OurId } from "../protocol/ids.ts";
 import { CliName } from "../protocol/locator.ts";
 import { METHODS, type Params } from "../protocol/methods.ts";
+import { protocolProblem } from "../protocol/model-protocol.ts";
 import { ALLOW_ALL } from "../protocol/permission-policy.ts";
 import { isOpen } from "../protocol/record-state.ts";
 import type { Settlement } from "../protocol/settlement.ts";
@@ -59,7 +60,10 @@ export interface Host {
   stopSandbox(id: string, options?: { abort?: boolean }): Promise<void>;
   /** Removes it with everything in it. May be repeated. */
   removeSandbox(id: string): Promise<void>;
-  /** Default: everything is allowed, once each, and nothing works on behind a turn that has ended. */
+  /**
+   * Default: everything is allowed, once each, and nothing works on behind a turn that has ended. Throws REQUEST_INVALID,
+   * and MODEL_PROTOCOL_UNFIT when the model's protocol is not the one that the CLI speaks.
+   */
   createMember(
     options: { sandbox: string; cli: CliName; id?: string } & Pick<MemberOptions, "model"> &
       Partial<MemberOptions>,
@@ -295,6 +299,8 @@ export async function openHost(options: HostOptions): Promise<Host> {
         const where = parsed.error.issues[0]?.path.join(".") ?? "";
         throw new HoldfastError("REQUEST_INVALID", `a member can't be made like this (${where})`);
       }
+      const problem = protocolProblem(parsed.data.cli, parsed.data.options.model.protocol);
+      if (problem !== null) throw problem;
       store.createMember({ id: memberId, sandbox, ...parsed.data });
       return memberRow(memberId);
     },

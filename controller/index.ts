@@ -3,6 +3,7 @@ export { ERROR_CATALOGUE, type ErrorCode, HoldfastError } from "../protocol/erro
 export type { ControlEvent, NumberedEvent } from "../protocol/events.ts";
 export type { Evidence } from "../protocol/evidence.ts";
 export type { Locator } from "../protocol/locator.ts";
+export { type ModelProtocol, PROTOCOL_OF_CLI } from "../protocol/model-protocol.ts";
 export { ALLOW_ALL, MemberPolicy, type PermissionRule } from "../protocol/permission-policy.ts";
 export type { QuestionAnswers, QuestionRequest } from "../protocol/question.ts";
 export type { ContextStatus, Outcome, Settlement } from "../protocol/settlement.ts";

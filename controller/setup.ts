@@ -22,6 +22,11 @@ export interface SetupOptions {
   /** Labels for containers, beside our own. */
   labels?: Readonly<Record<string, string>>;
   limits?: Partial<DriverLimits>;
+  /**
+   * Pinned versions other than the ones that the bundle was made with, by CLI, for `process` sandboxes: a container has
+   * what its image has.
+   */
+  versions?: Readonly<Record<string, string>>;
   /** Commands in the place of pinned CLIs (stand-ins), by CLI. */
   commands?: Readonly<Record<string, readonly string[]>>;
   /** Variables for the bridge's process in a `process` sandbox, beside the search path. */
@@ -37,10 +42,24 @@ export interface Setup {
 const Bundle = z.object({
   node: z.string(),
   bridge: z.string(),
-  clis: z.array(z.object({ cli: z.string(), version: z.string(), binary: z.string() })),
+  /** What the bridge expects beside itself. */
+  piExtension: z.string(),
+  /** Every pinned version; of each CLI one is chosen. */
+  clis: z.array(
+    z.object({
+      cli: z.string(),
+      version: z.string(),
+      command: z.array(z.string()).check(z.minLength(1)),
+      isChosen: z.boolean(),
+    }),
+  ),
 });
+type Bundle = z.infer<typeof Bundle>;
 
-/** Containers always; processes when their bundle was made. Neither is started or checked here. */
+/**
+ * Containers always; processes when their bundle was made. Neither is started or checked here. Throws STORE_ERROR for a
+ * bundle that can't be read, CLI_UNKNOWN for a version that it does not have.
+ */
 export function setUp(options: SetupOptions): Setup {
   const engine = openEngine(options.engineSocketPath);
   const docker = dockerSandboxes({
@@ -56,10 +75,11 @@ export function setUp(options: SetupOptions): Setup {
   const plain = processSandboxes({
     bridgePath: bundle.bridge,
     node: bundle.node,
-    clis: bundle.clis.map(({ cli, version, binary }) => ({
+    besideBridge: [bundle.piExtension],
+    clis: chosenClis(bundle, options.versions ?? {}).map(({ cli, version, command }) => ({
       cli,
       version,
-      command: options.commands?.[cli] ?? [binary],
+      command: options.commands?.[cli] ?? command,
     })),
     limits: options.limits ?? {},
     environment: { ...options.environment, PATH: options.path },
@@ -67,7 +87,19 @@ export function setUp(options: SetupOptions): Setup {
   return { drivers: [docker, plain], engine, close: () => engine.close() };
 }
 
-function readBundle(path: string): z.infer<typeof Bundle> | null {
+/** Throws CLI_UNKNOWN for a version that the bundle does not have. */
+function chosenClis({ clis }: Bundle, versions: Readonly<Record<string, string>>): Bundle["clis"] {
+  for (const [cli, version] of Object.entries(versions)) {
+    if (!clis.some((each) => each.cli === cli && each.version === version))
+      throw new HoldfastError("CLI_UNKNOWN", `${cli} ${version} is not in the bundle`);
+  }
+  return clis.filter(({ cli, version, isChosen }) => {
+    const wanted = versions[cli];
+    return wanted === undefined ? isChosen : version === wanted;
+  });
+}
+
+function readBundle(path: string): Bundle | null {
   let text: string;
   try {
     text = readFileSync(path, "utf8");

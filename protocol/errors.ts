@@ -86,6 +86,10 @@ export const ERROR_CATALOGUE = {
   },
   MEMBER_UNKNOWN: { summary: "There is no such member.", next: "List them with `holdfast sandbox ls`." },
   MESSAGE_EMPTY: { summary: "An empty message is refused.", next: "Send some text." },
+  MESSAGE_IS_COMMAND: {
+    summary: "The message would run a command of the CLI and never reach the model.",
+    next: "Put a word or a blank before the slash.",
+  },
   MESSAGE_TOO_LARGE: {
     summary: "The message exceeds its limit.",
     next: "Shorten it or put it into a file of the workspace.",
@@ -93,6 +97,10 @@ export const ERROR_CATALOGUE = {
   METHOD_UNKNOWN: {
     summary: "The method is not known on this side.",
     next: "Both sides must be of one version.",
+  },
+  MODEL_PROTOCOL_UNFIT: {
+    summary: "The CLI speaks another protocol than this model.",
+    next: "Name a model of the CLI's protocol, or another CLI.",
   },
   MODEL_UNREACHABLE: {
     summary: "The configured model can't be reached from the host.",

@@ -14,6 +14,7 @@ export { Launch, ModelChoice } from "./launch.ts";
 export { LIMITS } from "./limits.ts";
 export { CliName, ContainerIdentity, Locator, TailReference } from "./locator.ts";
 export { METHODS, type MethodName, type Params, type Result } from "./methods.ts";
+export { ModelProtocol, PROTOCOL_OF_CLI } from "./model-protocol.ts";
 export { PermissionReply, PermissionRequest } from "./permission.ts";
 export {
   ALLOW_ALL,

@@ -2,13 +2,13 @@
 import * as z from "zod/mini";
 import { Digest } from "./ids.ts";
 import { CliName } from "./locator.ts";
+import { ModelProtocol } from "./model-protocol.ts";
 import { MemberPolicy } from "./permission-policy.ts";
-
-export const ModelProtocol = z.enum(["chat-completions"]);
 
 export const ModelChoice = z.object({
   /** The provider's model name, e.g. `m1`. */
   name: z.string().check(z.minLength(1), z.maxLength(200)),
+  /** What the member's CLI speaks (`model-protocol.ts`); checked when a member is made. */
   protocol: ModelProtocol,
   contextTokens: z.number().check(z.int(), z.positive()),
   outputTokens: z.number().check(z.int(), z.positive()),

@@ -64,6 +64,7 @@ export const METHODS = {
       "CLI_UNKNOWN",
       "MEMBER_BUSY",
       "MESSAGE_EMPTY",
+      "MESSAGE_IS_COMMAND",
       "MESSAGE_TOO_LARGE",
       "OVERLOADED",
       "STOPPED",

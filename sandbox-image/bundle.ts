@@ -1,10 +1,10 @@
-// The bridge as one file: bundled, minified, and asked for its pin. And the pinned CLIs on the host, by npm. Needs no
-// engine, so that sandboxes that are plain processes can use it too.
+// The bridge as one file: bundled, minified, and asked for its pin; the extension that Pi gets as another one beside it.
+// And the pinned CLIs on the host, by npm. Needs no engine, so that sandboxes that are plain processes can use it too.
 
 import { existsSync } from "node:fs";
 import { mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { build } from "esbuild";
+import { type BuildOptions, build } from "esbuild";
 import { runCommand } from "./command.ts";
 import { sha256Of } from "./digest.ts";
 import { withLock } from "./lock.ts";
@@ -16,25 +16,48 @@ const LOCK_WAIT_MS = 600_000;
 
 /**
  * Bundles to `outFile` in one step seen by others (written aside, then renamed). One CommonJS file starts twice as
- * quickly as the modules it is made of. Returns its bytes.
+ * quickly as the modules it is made of. Returns its bytes. `beside` names what stands beside it in a sandbox: a comment
+ * with their digests makes another bridge of it, so whoever trusts this file's bytes trusts theirs.
  */
-export async function bundleBridge(options: { entry: string; outFile: string }): Promise<Buffer> {
-  if (!existsSync(options.entry)) throw new Error(`the bridge's entry file does not exist: ${options.entry}`);
-  const result = await build({
-    entryPoints: [options.entry],
-    bundle: true,
+export async function bundleBridge(options: {
+  entry: string;
+  outFile: string;
+  beside?: Readonly<Record<string, Buffer>>;
+}): Promise<Buffer> {
+  const beside = Object.entries(options.beside ?? {}).map(([name, bytes]) => `// ${name} ${sha256Of(bytes)}`);
+  return bundle(options, "bridge", {
     minify: true,
-    platform: "node",
-    target: "node24",
     format: "cjs",
     // An optional native part of msgpackr, which does without it.
     external: ["msgpackr-extract"],
+    banner: { js: beside.join("\n") },
+  });
+}
+
+/** The module that Pi loads for its permissions; Pi's own packages are there when it does. Returns its bytes. */
+export async function bundlePiExtension(options: { entry: string; outFile: string }): Promise<Buffer> {
+  return bundle(options, "extension of Pi", { format: "esm", external: ["@earendil-works/*"] });
+}
+
+async function bundle(
+  options: { entry: string; outFile: string },
+  what: string,
+  how: BuildOptions,
+): Promise<Buffer> {
+  if (!existsSync(options.entry))
+    throw new Error(`the entry file of the ${what} does not exist: ${options.entry}`);
+  const result = await build({
+    ...how,
+    entryPoints: [options.entry],
+    bundle: true,
+    platform: "node",
+    target: "node24",
     write: false,
     logLevel: "silent",
     legalComments: "none",
   });
-  const bytes = Buffer.from(result.outputFiles[0]?.contents ?? []);
-  if (bytes.length === 0) throw new Error("the bundle of the bridge is empty");
+  const bytes = Buffer.from(result.outputFiles?.[0]?.contents ?? []);
+  if (bytes.length === 0) throw new Error(`the bundle of the ${what} is empty`);
   const old = await readFile(options.outFile).catch(() => undefined);
   if (old?.equals(bytes) !== true) await replaceFile(options.outFile, bytes);
   return bytes;
@@ -66,7 +89,7 @@ export async function ensureClis(options: {
   const lockSha256 = sha256Of(await readFile(join(options.folder, "package-lock.json")));
   const isInstalled = async (): Promise<boolean> => {
     if ((await readFile(stamp, "utf8").catch(() => "")) !== lockSha256) return false;
-    return CLI_PINS.every((pin) => existsSync(join(modules, pin.package, pin.binary)));
+    return CLI_PINS.every((pin) => existsSync(join(modules, pin.package, pin.entry)));
   };
   if (await isInstalled()) return modules;
   const onWait = (): void => options.report("another process is installing the CLIs: waiting");
@@ -81,8 +104,8 @@ export async function ensureClis(options: {
     });
     if (!end.isSuccess) throw new Error(`npm ci of the CLIs failed:\n${end.tail.trim()}`);
     for (const pin of CLI_PINS) {
-      if (!existsSync(join(modules, pin.package, pin.binary)))
-        throw new Error(`npm did not deliver ${pin.cli}`);
+      if (!existsSync(join(modules, pin.package, pin.entry)))
+        throw new Error(`npm did not deliver ${pin.cli} ${pin.version}`);
     }
     await replaceFile(stamp, Buffer.from(lockSha256));
   });

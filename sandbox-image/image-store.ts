@@ -4,6 +4,7 @@
 import { randomBytes } from "node:crypto";
 import { Readable } from "node:stream";
 import { EngineError, engineJson, engineProgress, engineRequest } from "./engine-http.ts";
+import { FIRST_SLOT_UID, SLOT_GROUP } from "./layout.ts";
 import { onlyFileOf, type TarEntry, tarStream } from "./tar.ts";
 
 const IMPORT_TIMEOUT_MS = 180_000;
@@ -166,7 +167,7 @@ export async function readImageFile(
   }
 }
 
-/** Runs one program of an image to its end, without a network, and gives its exit code and what it said. */
+/** Runs one program of an image to its end, as a slot's user without a network; gives its exit code and what it said. */
 export async function runInImage(
   socketPath: string,
   image: string,
@@ -176,6 +177,8 @@ export async function runInImage(
   const json = {
     Image: image,
     Entrypoint: command,
+    User: `${FIRST_SLOT_UID}:${SLOT_GROUP.gid}`,
+    Env: ["HOME=/tmp"],
     // A terminal, so that the log comes as plain bytes.
     Tty: true,
     Labels: { "dev.holdfast.image": "reader" },

@@ -4,11 +4,17 @@
 export const IMAGE_ROOT = "/opt/holdfast";
 export const IMAGE_NODE = `${IMAGE_ROOT}/node`;
 export const IMAGE_BRIDGE = `${IMAGE_ROOT}/bridge.cjs`;
+/** The extension that gives Pi its permissions: of this name beside the bridge, here and in a `process` sandbox. */
+export const PI_EXTENSION = "pi-extension.mjs";
+export const IMAGE_PI_EXTENSION = `${IMAGE_ROOT}/${PI_EXTENSION}`;
 export const IMAGE_MANIFEST = `${IMAGE_ROOT}/manifest.json`;
 export const IMAGE_TINI = "/usr/bin/tini";
 
 /** The group that all slots of a sandbox share, so that they can share the workspace. */
 export const SLOT_GROUP = { name: "holdfast", gid: 20_000 } as const;
+
+/** User of a sandbox's first slot. */
+export const FIRST_SLOT_UID = 20_001;
 
 export interface ImageFolder {
   path: string;

@@ -16,7 +16,7 @@ export const manifestFileSchema = z.object({
 });
 
 const imageManifestSchema = z.object({
-  formatVersion: z.literal(1),
+  formatVersion: z.literal(2),
   /** The helper pin that the built bridge itself answers to `--pin`. */
   pin: z.string().min(1),
   base: z.object({
@@ -30,9 +30,10 @@ const imageManifestSchema = z.object({
   nodeVersion: z.string().min(1),
   /** Digest of all that the build was made from; equal inputs need no second build. */
   inputs: sha256,
-  /** Each file that matters to trust: bridge, node, tini, and each CLI's binary. */
+  /** Each file that matters to trust: bridge, Pi's extension, node, tini, and what each CLI starts with. */
   files: z.array(manifestFileSchema).min(3),
-  clis: z.array(z.object({ cli: z.string(), version: z.string(), binary: absolutePath })),
+  /** One version a CLI. A command is a program, or Node with a script. */
+  clis: z.array(z.object({ cli: z.string(), version: z.string(), command: z.array(absolutePath).min(1) })),
 });
 
 /** `dist/image-manifest.json` on the host. */

@@ -1,12 +1,21 @@
-// The two upper layers of the image: node with the CLIs, then the bridge with the manifest. Each is built by the same
-// build file over what lies below. Doesn't decide whether a build is needed.
+// The upper layers of the image: node, one a CLI, then the bridge with the manifest. Each is built by the same build file
+// over what lies below, and is kept under a digest of all that it is made of, so that a CLI of another version costs its
+// own layer and those above. Doesn't decide whether a build is needed.
 
 import * as z from "zod";
 import type { BasePlan } from "./base-image.ts";
-import { bridgeContent, imageBinary, octalMode, runtimeContent } from "./content.ts";
+import {
+  bridgeContent,
+  cliContent,
+  imageCommand,
+  type LayerContent,
+  nodeContent,
+  octalMode,
+} from "./content.ts";
 import { digestOfValue, sha256Of } from "./digest.ts";
 import { buildFrom, dropImage, findImage, type ImageFact, readImageFile, runInImage } from "./image-store.ts";
-import { IMAGE_BRIDGE, IMAGE_NODE, IMAGE_TINI } from "./layout.ts";
+import { IMAGE_BRIDGE, IMAGE_NODE, IMAGE_PI_EXTENSION, IMAGE_TINI } from "./layout.ts";
+import { foldersOf, type LockedPackages, type PinnedFolder } from "./libraries.ts";
 import {
   type ImageManifest,
   type ImageRecord,
@@ -14,74 +23,134 @@ import {
   manifestBytes,
   manifestFileSchema,
 } from "./manifest.ts";
-import { CLI_PINS } from "./pins.ts";
+import type { CliPin } from "./pins.ts";
 
-/** Carries the digests of the runtime's large files, so that a new bridge doesn't make us read them again. */
+/** Carries the digests of the large files so far, so that a new layer doesn't make us read those below again. */
 const FILES_LABEL = "dev.holdfast.files";
+
+/** A layer below the bridge's. */
+interface Layer {
+  /** Of all that it and what lies below is made of. */
+  digest: string;
+  /** Null: node. */
+  cli: { pin: CliPin; folders: PinnedFolder[] } | null;
+}
 
 export interface Runtime {
   reference: string;
   files: ManifestFile[];
 }
 
-/** Node and the CLIs over the base; found by its digest, or built. `modules` is asked for only when it is built. */
-export async function ensureRuntime(options: {
+/** What the image is made of below the bridge, from the bottom to the top. */
+export function planLayers(inputs: {
+  baseDigest: string;
+  buildFile: string;
+  nodeVersion: string;
+  pins: readonly CliPin[];
+  locked: LockedPackages;
+}): Layer[] {
+  const { baseDigest, buildFile, nodeVersion, pins, locked } = inputs;
+  const layers: Layer[] = [{ digest: digestOfValue({ baseDigest, buildFile, nodeVersion }), cli: null }];
+  for (const pin of pins) {
+    const folders = foldersOf(pin, locked);
+    const below = layers.at(-1)?.digest;
+    layers.push({ digest: digestOfValue({ below, pin, folders }), cli: { pin, folders } });
+  }
+  return layers;
+}
+
+/** The topmost of these layers; what the engine doesn't have is built. `clisFolder` is asked for only then. */
+export async function ensureLayers(options: {
   socketPath: string;
   base: BasePlan;
+  layers: readonly Layer[];
   node: string;
   nodeVersion: string;
   buildFile: string;
-  runtimeDigest: string;
-  modules: () => Promise<string>;
+  clisFolder: () => Promise<string>;
   report: (line: string) => void;
 }): Promise<Runtime> {
-  const reference = `holdfast/runtime:${options.runtimeDigest.slice(0, 12)}`;
-  const already = await findImage(options.socketPath, reference);
-  if (already !== undefined) return { reference, files: filesOf(already) };
-  const modules = await options.modules();
-  options.report("building the layer of node and the CLIs");
-  const { context, files } = await runtimeContent({ node: options.node, modules, pins: CLI_PINS });
-  const tini = await readImageFile(options.socketPath, options.base.reference, IMAGE_TINI);
-  files.push({
+  const { socketPath, layers } = options;
+  let built = layers.length;
+  let below: Runtime | null = null;
+  while (built > 0 && below === null) {
+    const reference = referenceOf(layers[built - 1]);
+    const found = await findImage(socketPath, reference);
+    if (found === undefined) built--;
+    else below = { reference, files: filesOf(found) };
+  }
+  below ??= await baseRuntime(socketPath, options.base);
+  for (const layer of layers.slice(built)) below = await buildLayer({ ...options, layer, below });
+  return below;
+}
+
+function referenceOf(layer: Layer | undefined): string {
+  return `holdfast/runtime:${layer?.digest.slice(0, 12)}`;
+}
+
+/** The base as what the first layer lies on. */
+async function baseRuntime(socketPath: string, base: BasePlan): Promise<Runtime> {
+  const tini = await readImageFile(socketPath, base.reference, IMAGE_TINI);
+  const file: ManifestFile = {
     path: IMAGE_TINI,
     sha256: sha256Of(tini.bytes),
     mode: octalMode(tini.mode),
     sizeBytes: tini.bytes.length,
-  });
-  const built = await buildFrom(options.socketPath, {
+  };
+  return { reference: base.reference, files: [file] };
+}
+
+async function buildLayer(options: {
+  socketPath: string;
+  layer: Layer;
+  below: Runtime;
+  node: string;
+  nodeVersion: string;
+  buildFile: string;
+  clisFolder: () => Promise<string>;
+  report: (line: string) => void;
+}): Promise<Runtime> {
+  const { socketPath, layer, below, nodeVersion } = options;
+  const clisFolder = layer.cli === null ? null : await options.clisFolder();
+  const { pin } = layer.cli ?? { pin: null };
+  options.report(
+    `building the layer of ${pin === null ? `node ${nodeVersion}` : `${pin.cli} ${pin.version}`}`,
+  );
+  const content: LayerContent =
+    layer.cli === null || clisFolder === null
+      ? await nodeContent(options.node)
+      : await cliContent({ clisFolder, ...layer.cli });
+  const files = [...below.files, ...content.files];
+  const reference = referenceOf(layer);
+  const built = await buildFrom(socketPath, {
     reference,
     buildFile: options.buildFile,
-    base: options.base.reference,
-    context,
+    base: below.reference,
+    context: content.context,
     labels: { "dev.holdfast.image": "runtime", [FILES_LABEL]: JSON.stringify(files) },
     hasNetwork: false,
   });
   try {
-    await refuseUnfitRuntime(options.socketPath, built.id, options.nodeVersion);
+    await refuseUnfit(socketPath, built.id, {
+      command: pin === null ? [IMAGE_NODE] : imageCommand(pin),
+      says: pin === null ? `v${nodeVersion}` : pin.says,
+    });
   } catch (cause) {
-    await dropImage(options.socketPath, reference);
+    await dropImage(socketPath, reference);
     throw cause;
   }
-  return { reference, files: filesOf(built) };
+  return { reference, files };
 }
 
-/** What the runtime is made of besides its base. */
-export function runtimeDigestOf(inputs: {
-  baseDigest: string;
-  buildFile: string;
-  clisLock: string;
-  nodeVersion: string;
-}): string {
-  return digestOfValue({ ...inputs, pins: CLI_PINS });
-}
-
-/** Bridge and manifest over the runtime, under the wanted name. */
+/** Bridge, Pi's extension and manifest over the rest, under the wanted name. */
 export async function buildSandbox(options: {
   socketPath: string;
   runtime: Runtime;
+  pins: readonly CliPin[];
   base: ImageManifest["base"];
   buildFile: string;
   bridge: Buffer;
+  piExtension: Buffer;
   pin: string;
   nodeVersion: string;
   inputs: string;
@@ -89,34 +158,38 @@ export async function buildSandbox(options: {
   labels: Record<string, string>;
   builtAt: number;
 }): Promise<ImageRecord> {
-  const bridgeFile: ManifestFile = {
-    path: IMAGE_BRIDGE,
-    sha256: sha256Of(options.bridge),
+  const plainFile = (path: string, bytes: Buffer): ManifestFile => ({
+    path,
+    sha256: sha256Of(bytes),
     mode: "0644",
-    sizeBytes: options.bridge.length,
-  };
+    sizeBytes: bytes.length,
+  });
   const manifest: ImageManifest = {
-    formatVersion: 1,
+    formatVersion: 2,
     pin: options.pin,
     base: options.base,
     builtAt: options.builtAt,
     nodeVersion: options.nodeVersion,
     inputs: options.inputs,
-    files: [bridgeFile, ...options.runtime.files],
-    clis: CLI_PINS.map((pin) => ({ cli: pin.cli, version: pin.version, binary: imageBinary(pin) })),
+    files: [
+      plainFile(IMAGE_BRIDGE, options.bridge),
+      plainFile(IMAGE_PI_EXTENSION, options.piExtension),
+      ...options.runtime.files,
+    ],
+    clis: options.pins.map((pin) => ({ cli: pin.cli, version: pin.version, command: imageCommand(pin) })),
   };
   const bytes = manifestBytes(manifest);
   const built = await buildFrom(options.socketPath, {
     reference: options.tag,
     buildFile: options.buildFile,
     base: options.runtime.reference,
-    context: bridgeContent({ bridge: options.bridge, manifest: bytes }),
+    context: bridgeContent({ bridge: options.bridge, piExtension: options.piExtension, manifest: bytes }),
     labels: {
       ...options.labels,
       [FILES_LABEL]: "",
       "dev.holdfast.image": "sandbox",
       "dev.holdfast.pin": options.pin,
-      "dev.holdfast.bridge-sha256": bridgeFile.sha256,
+      "dev.holdfast.bridge-sha256": sha256Of(options.bridge),
       "dev.holdfast.manifest-sha256": sha256Of(bytes),
       "dev.holdfast.inputs": options.inputs,
     },
@@ -126,18 +199,18 @@ export async function buildSandbox(options: {
 }
 
 /** A base without a library that node or a CLI needs is found here, not at a sandbox's first start. */
-async function refuseUnfitRuntime(socketPath: string, image: string, nodeVersion: string): Promise<void> {
-  const expected = [
-    { program: IMAGE_NODE, version: nodeVersion },
-    ...CLI_PINS.map((pin) => ({ program: imageBinary(pin), version: pin.version })),
-  ];
-  for (const { program, version } of expected) {
-    const { exitCode, output } = await runInImage(socketPath, image, [program, "--version"]);
-    if (exitCode !== 0 || !output.includes(version)) {
-      throw new Error(
-        `${program} --version in the image: exit ${exitCode}, not ${version}:\n${output.slice(-1_000)}`,
-      );
-    }
+async function refuseUnfit(
+  socketPath: string,
+  image: string,
+  expected: { command: readonly string[]; says: string },
+): Promise<void> {
+  const command = [...expected.command, "--version"];
+  const { exitCode, output } = await runInImage(socketPath, image, command);
+  const lines = output.split("\n").map((line) => line.trim());
+  if (exitCode !== 0 || !lines.includes(expected.says)) {
+    throw new Error(
+      `${command.join(" ")} in the image: exit ${exitCode}, not "${expected.says}":\n${output.slice(-1_000)}`,
+    );
   }
 }
 

@@ -28,6 +28,7 @@ import type { ProcessEntry } from "../census.ts";
 import type { Log } from "../log.ts";
 import type { ProcessExit } from "../process.ts";
 import type { Slot } from "../slots.ts";
+import type { VersionRange } from "./version-range.ts";
 
 /** What a driver can do, as data. */
 export interface DriverManifest {
@@ -40,7 +41,18 @@ export interface DriverManifest {
   readonly asksPermission: boolean;
   readonly asksQuestions: boolean;
   readonly reportsUsage: boolean;
+  /** Has subagents: sessions under the root's, whose requests are the turn's too. */
+  readonly hasSubagents: boolean;
+  /** What holds for some versions only, each with its reason. */
+  readonly ranges: Readonly<Partial<Record<VersionedBehaviour, VersionRange>>>;
 }
+
+/**
+ * Behaviour that the bridge must know of and that depends on the CLI's version.
+ * `retire_after_retry`: a further turn in a process that has retried a request loses history at the next resume.
+ * `no_background`: work that outlives its turn is switched off, whatever the member allows.
+ */
+type VersionedBehaviour = "retire_after_retry" | "no_background";
 
 /** A native error, stripped of what may leak (addresses, response bodies). */
 export interface NativeError {
@@ -144,6 +156,8 @@ export interface Resident {
   /** The live subscription's number, or null. */
   subscription(): number | null;
   hasExited(): boolean;
+  /** Why this process may take no further turn although the last one ended well, or null. Asked when a turn ends, and before one begins. */
+  mustRetire(): string | null;
   /** Passes when an event that we caused has come back on the subscription which will carry the turn. Throws GATE_FAILED. */
   gate(): Promise<Evidence>;
   /** An id for the next user message. */

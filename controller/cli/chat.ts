@@ -1,5 +1,7 @@
 /** `holdfast chat`: a conversation in the terminal. Each message is a turn; each turn says its status and settlement. */
 import { asHoldfastError, HoldfastError } from "../../protocol/errors.ts";
+import { CliName } from "../../protocol/locator.ts";
+import { ModelProtocol, PROTOCOL_OF_CLI } from "../../protocol/model-protocol.ts";
 import type { ModelRoute } from "../relay/forwarder.ts";
 import { type Command, MODEL_OPTIONS, MODEL_USAGE, text, type Values } from "./command.ts";
 import { converse } from "./converse.ts";
@@ -9,17 +11,22 @@ import { checkModel } from "./model-check.ts";
 import { chooseKind, memberOptions, type OpenHost, openCommandHost } from "./open.ts";
 import { type Output, oneLine } from "./output.ts";
 
+const DEFAULT_CLI: CliName = "opencode";
+
 export const chat: Command = {
   name: "chat",
   summary:
     "Talks with an agent in a sandbox; Ctrl-C aborts a turn, Ctrl-D leaves (the conversation is kept).",
-  usage: `${MODEL_USAGE} [--cli opencode|kilo] [--sandbox docker|process]
-       [--permissions allow|ask|deny] [--member ID]
+  usage: `${MODEL_USAGE} [--cli ${CliName.options.join("|")}]
+       [--sandbox docker|process] [--permissions allow|ask|deny] [--member ID]
+
+--cli is the agent that you talk with (the default: ${DEFAULT_CLI}), and says what the model at --base-url must speak:
+${needs()}
 
 --member goes on with a conversation that was kept; --model, --cli, --sandbox and --permissions are its own then.
 --permissions allow (the default) lets the agent's tools run, each use once; ask asks you here before each use, with the
-task that wants it; deny rejects each. Native questions are always asked here. Input that is no terminal: each line is a message, answers go to stdout,
-everything else to stderr, and the exit code is 0 when every turn completed.`,
+task that wants it; deny rejects each. Native questions are always asked here. Input that is no terminal: each line is a
+message, answers go to stdout, everything else to stderr, and the exit code is 0 when every turn completed.`,
   options: {
     ...MODEL_OPTIONS,
     cli: { type: "string" },
@@ -32,8 +39,8 @@ everything else to stderr, and the exit code is 0 when every turn completed.`,
     const { route, model } = readSettings(values);
     const opened = await openCommandHost({ environment, output, route });
     try {
-      const { kept, make } = await findMember({ opened, output, values, model });
-      const remark = await checkModel(route);
+      const { kept, cli, make } = await findMember({ opened, output, values, model });
+      const remark = await checkModel(route, PROTOCOL_OF_CLI[cli]);
       if (remark !== null) output.progress(remark);
 
       const isTerminal = process.stdin.isTTY === true && process.stdout.isTTY === true && !output.isJson;
@@ -62,6 +69,21 @@ everything else to stderr, and the exit code is 0 when every turn completed.`,
   },
 };
 
+/** What each protocol's endpoint below the base URL is called, and the CLIs that ask it. */
+function needs(): string {
+  const endpoints: Readonly<Record<ModelProtocol, string>> = {
+    "chat-completions": "OpenAI Chat Completions (/chat/completions)",
+    responses: "OpenAI Responses (/responses)",
+    messages: "Anthropic Messages (/messages)",
+  };
+  return ModelProtocol.options
+    .map((protocol) => {
+      const clis = CliName.options.filter((cli) => PROTOCOL_OF_CLI[cli] === protocol);
+      return `  ${clis.join(", ").padEnd(20)} ${endpoints[protocol]}`;
+    })
+    .join("\n");
+}
+
 function readSettings(values: Values): { route: ModelRoute; model: string | null } {
   const isKept = text(values, "member") !== undefined;
   const own = ["sandbox", "cli", "permissions"].find((name) => text(values, name) !== undefined);
@@ -84,32 +106,33 @@ async function findMember(options: {
   output: Output;
   values: Values;
   model: string | null;
-}): Promise<{ kept: string | null; make(): string }> {
+}): Promise<{ kept: string | null; cli: CliName; make(): string }> {
   const { output, values, model } = options;
   const { host, setup } = options.opened;
   const asked = text(values, "member");
   if (asked === undefined) {
-    const cli = chosen(values, "cli", ["opencode", "kilo"]) ?? "opencode";
+    const cli = chosen(values, "cli", CliName.options) ?? DEFAULT_CLI;
     const action = chosen(values, "permissions", ["allow", "ask", "deny"]) ?? "allow";
     const kind = await chooseKind(text(values, "sandbox"), setup, output);
     return {
       kept: null,
+      cli,
       make() {
         const sandbox = host.createSandbox({ kind }).id;
-        const { id } = host.createMember({ sandbox, cli, ...memberOptions(model ?? "", action) });
+        const { id } = host.createMember({ sandbox, cli, ...memberOptions(cli, model ?? "", action) });
         if (output.isJson) output.json({ kind: "member", member: id, sandbox });
         return id;
       },
     };
   }
-  const { sandbox, options: own } = host.member(asked);
+  const { sandbox, cli, options: own } = host.member(asked);
   const row = host.store.sandbox(sandbox);
   if (row === null || row.wanted === "removed")
     throw new HoldfastError("CONTEXT_LOST", `${asked} is lost: its sandbox ${sandbox} was removed`);
   if (model !== null && model !== own.model.name)
     throw new HoldfastError("USAGE", `the model of ${asked} is ${own.model.name}: leave --model out`);
   await chooseKind(row.kind, setup, output);
-  return { kept: asked, make: () => asked };
+  return { kept: asked, cli, make: () => asked };
 }
 
 /** An option that takes one of a few words. */

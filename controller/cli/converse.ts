@@ -1,5 +1,5 @@
 /** The conversation of `holdfast chat`: message, turn, message; and what Ctrl-C does at each point. */
-import { asHoldfastError } from "../../protocol/errors.ts";
+import { asHoldfastError, type ErrorCode } from "../../protocol/errors.ts";
 import type { Host } from "../host.ts";
 import type { TurnHandle } from "../turn-handle.ts";
 import { type AnswerPorts, createAsker } from "./asks.ts";
@@ -8,9 +8,13 @@ import type { Messages } from "./messages.ts";
 import { type Output, oneLine } from "./output.ts";
 import { show } from "./turn-display.ts";
 
+/** Faults of the one message: the conversation goes on. */
+const REFUSED_MESSAGE: ReadonlySet<ErrorCode> = new Set(["MESSAGE_IS_COMMAND", "MESSAGE_TOO_LARGE"]);
+
 /**
  * Ends with the messages. Ctrl-C: aborts the turn; once more in the same turn: leaves, and the turn goes on; without a
- * turn: leaves. A message that is too large is said and passed over; every other refusal ends the conversation.
+ * turn: leaves. A message that is too large or a command is said and passed over; every other refusal ends the
+ * conversation.
  */
 export async function converse(options: {
   host: Host;
@@ -98,7 +102,7 @@ export async function converse(options: {
       return host.submit(options.member(), message);
     } catch (error) {
       const fault = asHoldfastError(error);
-      if (fault.code !== "MESSAGE_TOO_LARGE") throw error;
+      if (!REFUSED_MESSAGE.has(fault.code)) throw error;
       output.error(fault);
       failed += 1;
       return null;

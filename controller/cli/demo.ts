@@ -2,6 +2,7 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { PROTOCOL_OF_CLI } from "../../protocol/model-protocol.ts";
 import type { SandboxKind } from "../store/records.ts";
 import { type Command, MODEL_OPTIONS, MODEL_USAGE, text } from "./command.ts";
 import { type Environment, type ModelSettings, readModel } from "./environment.ts";
@@ -57,7 +58,7 @@ async function play(options: {
 }): Promise<TourResult | null> {
   const { settings, environment, output, kind, signal } = options;
   if (settings !== null) {
-    const remark = await checkModel(settings.route);
+    const remark = await checkModel(settings.route, PROTOCOL_OF_CLI.opencode);
     if (remark !== null) output.progress(remark);
   }
   const model = settings === null ? await loopbackModel(environment) : namedModel(settings);

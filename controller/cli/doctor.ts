@@ -43,6 +43,7 @@ async function runChecks(environment: Environment, command: (words: string) => s
   return [
     nodeCheck(),
     ...(await engineChecks(environment, command)),
+    ...(await bundleChecks(environment)),
     ...(await storeChecks(environment.storeDirectory)),
     ...sandboxChecks(environment, command),
   ];
@@ -82,6 +83,27 @@ async function engineChecks(environment: Environment, command: (words: string) =
   }
 }
 
+/** What process sandboxes are made of, where it was made: it is no fault to have containers alone. */
+async function bundleChecks(environment: Environment): Promise<Check[]> {
+  const setup = commandSetup(environment);
+  setup.close();
+  const driver = setup.drivers.find(({ kind }) => kind === "process");
+  if (driver === undefined) return [];
+  const check = await driver.pinned().then(
+    ({ clis }) => ({ state: "ok" as const, detail: `process sandboxes with ${named(clis)}`, fix: "" }),
+    (error: unknown) => ({
+      state: "warning" as const,
+      detail: asHoldfastError(error).message,
+      fix: "npm run image -- --bundle-only",
+    }),
+  );
+  return [{ name: "bundle", ...check }];
+}
+
+function named(clis: ReadonlyArray<{ cli: string; version: string }>): string {
+  return clis.map(({ cli, version }) => `${cli} ${version}`).join(", ");
+}
+
 async function imageChecks(setup: Setup, fix: string): Promise<Check[]> {
   const driver = setup.drivers.find(({ kind }) => kind === "docker");
   try {
@@ -92,8 +114,7 @@ async function imageChecks(setup: Setup, fix: string): Promise<Check[]> {
     const image = engineJson("inspect the image", answer) as {
       Config?: { Labels?: Record<string, string> | null };
     };
-    const clis = (pinned?.clis ?? []).map(({ cli, version }) => `${cli} ${version}`).join(", ");
-    const detail = `${pinned?.imageId?.slice(0, 19) ?? "?"} with ${clis}`;
+    const detail = `${pinned?.imageId?.slice(0, 19) ?? "?"} with ${named(pinned?.clis ?? [])}`;
     return [
       { name: "image", state: "ok", detail, fix: "" },
       pinCheck(image.Config?.Labels?.["dev.holdfast.pin"] ?? null, fix),

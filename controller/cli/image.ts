@@ -10,12 +10,20 @@ import { commandSetup } from "./open.ts";
 export const imageBuild: Command = {
   name: "image build",
   summary: "Builds the sandbox image, or finds that it is up to date.",
-  usage: "[--base IMAGE] [--tag NAME] [--bundle-only] [--json]    (--bundle-only: for process sandboxes)",
-  options: { base: { type: "string" }, tag: { type: "string" }, "bundle-only": { type: "boolean" } },
+  usage: `[--base IMAGE] [--claude VERSION] [--tag NAME] [--bundle-only] [--json]
+
+--base builds upon an image of yours, --claude takes another pinned version of Claude Code than the default one,
+--bundle-only makes what process sandboxes need, without an engine.`,
+  options: {
+    base: { type: "string" },
+    claude: { type: "string" },
+    tag: { type: "string" },
+    "bundle-only": { type: "boolean" },
+  },
   words: { min: 0, max: 0 },
   async run({ values, environment }) {
     const args: string[] = [];
-    for (const name of ["base", "tag"]) {
+    for (const name of ["base", "claude", "tag"]) {
       const value = values[name];
       if (typeof value === "string") args.push(`--${name}`, value);
     }

@@ -1,6 +1,8 @@
 /** Opens the host that the command line works on. */
 
 import { HoldfastError } from "../../protocol/errors.ts";
+import type { CliName } from "../../protocol/locator.ts";
+import { PROTOCOL_OF_CLI } from "../../protocol/model-protocol.ts";
 import { ALLOW_ALL, type PermissionAction } from "../../protocol/permission-policy.ts";
 import { type Host, openHost } from "../host.ts";
 import type { ModelRoute } from "../relay/forwarder.ts";
@@ -110,10 +112,10 @@ export async function chooseKind(
   return kind;
 }
 
-/** The settings of a member that the command line makes. */
-export function memberOptions(model: string, action: PermissionAction = "allow") {
+/** The settings of a member that the command line makes: a model of the protocol that the CLI speaks. */
+export function memberOptions(cli: CliName, model: string, action: PermissionAction = "allow") {
   return {
-    model: { name: model, protocol: "chat-completions" as const, contextTokens: 128_000, outputTokens: 8192 },
+    model: { name: model, protocol: PROTOCOL_OF_CLI[cli], contextTokens: 128_000, outputTokens: 8192 },
     permissions: { ...ALLOW_ALL, default: action },
     background: false,
   };

@@ -60,7 +60,8 @@ export async function runTour(options: {
   /** False while another controller has the store. */
   let isOpen = true;
   const sandbox = opened.host.createSandbox({ kind }).id;
-  const member = opened.host.createMember({ sandbox, cli: "opencode", ...memberOptions(model.model) }).id;
+  const cli = "opencode";
+  const member = opened.host.createMember({ sandbox, cli, ...memberOptions(cli, model.model) }).id;
 
   /** The work's result, unless the tour is stopped first. */
   async function orStopped<T>(work: Promise<T>): Promise<T> {

@@ -13,11 +13,12 @@ import {
 import { request as httpsRequest } from "node:https";
 import { pipeline } from "node:stream";
 import { HoldfastError } from "../../protocol/errors.ts";
+import { KEY_HEADERS, keyHeader, protocolOfPath } from "./key-header.ts";
 
 export interface ModelRoute {
   /** Base URL as the provider gives it, e.g. `https://api.example.com/v1`. */
   baseUrl: string;
-  /** Sent as a bearer token; null for a model that needs none. Never logged. */
+  /** Sent in the header of the request's protocol (`key-header.ts`); null for a model that needs none. Never logged. */
   key: string | null;
 }
 
@@ -25,19 +26,17 @@ export interface ModelRoute {
 const INLET_PREFIX = "/v1";
 
 /** Headers that belong to one connection, and those that the host sets. */
-const NOT_FORWARDED = new Set([
+const NOT_FORWARDED: ReadonlySet<string> = new Set([
   "connection",
   "keep-alive",
   "proxy-authenticate",
-  "proxy-authorization",
   "proxy-connection",
   "te",
   "trailer",
   "transfer-encoding",
   "upgrade",
   "host",
-  "authorization",
-  "x-api-key",
+  ...KEY_HEADERS,
 ]);
 
 /**
@@ -50,9 +49,11 @@ export function forwardTo(server: Server, route: ModelRoute): void {
 
   server.on("request", (inbound: IncomingMessage, outbound: ServerResponse) => {
     const path = inbound.url ?? "/";
+    // Also what a CLI asks of its provider's host beside the API: Claude Code's `HEAD /api/hello` at start goes on well
+    // without an answer (measured), and the key has no business there.
     if (!path.startsWith(`${INLET_PREFIX}/`))
       return refuse(outbound, 404, "there is no such path at the model's inlet");
-    const target = base.pathname.replace(/\/$/, "") + path.slice(INLET_PREFIX.length);
+    const below = path.slice(INLET_PREFIX.length);
     const upstream = send(
       {
         protocol: base.protocol,
@@ -60,8 +61,8 @@ export function forwardTo(server: Server, route: ModelRoute): void {
         hostname: base.hostname.replace(/^\[|\]$/g, ""),
         port: base.port,
         method: inbound.method,
-        path: target,
-        headers: upstreamHeaders(inbound, base, route.key),
+        path: base.pathname.replace(/\/$/, "") + below,
+        headers: upstreamHeaders(inbound, base, keyHeader(protocolOfPath(below), route.key)),
       },
       (answer) => {
         outbound.writeHead(answer.statusCode ?? 502, endToEnd(answer.headers));
@@ -101,13 +102,17 @@ export function checkedBase(route: ModelRoute): URL {
   return base;
 }
 
-function upstreamHeaders(inbound: IncomingMessage, base: URL, key: string | null): OutgoingHttpHeaders {
+function upstreamHeaders(
+  inbound: IncomingMessage,
+  base: URL,
+  key: Readonly<Record<string, string>>,
+): OutgoingHttpHeaders {
   return {
     ...endToEnd(inbound.headers),
     // Without it the client below frames a body of some methods (DELETE) not at all.
     ...(inbound.headers["transfer-encoding"] === undefined ? {} : { "transfer-encoding": "chunked" }),
     host: base.host,
-    ...(key === null ? {} : { authorization: `Bearer ${key}` }),
+    ...key,
   };
 }
 
@@ -121,8 +126,9 @@ function endToEnd(headers: IncomingMessage["headers"]): OutgoingHttpHeaders {
   );
 }
 
-/** An answer of our own, in the shape that the protocol's clients read. */
+/** An answer of our own, in a shape that the clients of all three protocols read. */
 function refuse(outbound: ServerResponse, status: number, message: string): void {
   outbound.writeHead(status, { "content-type": "application/json" });
-  outbound.end(JSON.stringify({ error: { message, type: "holdfast_relay", code: "holdfast_relay" } }));
+  const error = { message, type: "holdfast_relay", code: "holdfast_relay" };
+  outbound.end(JSON.stringify({ type: "error", error }));
 }

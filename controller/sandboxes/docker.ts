@@ -50,7 +50,7 @@ const ImageRecord = z.object({
       z.object({
         cli: z.enum(["opencode", "kilo", "claude", "codex", "pi"]),
         version: z.string(),
-        binary: z.string(),
+        command: z.array(z.string()).check(z.minLength(1)),
       }),
     ),
   }),
@@ -145,10 +145,10 @@ export function dockerSandboxes(options: DockerOptions): SandboxDriver {
         slotsDirectory: IN_IMAGE.slots,
         workspace: IN_IMAGE.workspace,
         users: { firstUid: FIRST_SLOT_UID, gid: SLOT_GID },
-        clis: manifest.clis.map(({ cli, version, binary }) => ({
+        clis: manifest.clis.map(({ cli, version, command }) => ({
           cli,
           version,
-          command: [...(options.commands[cli] ?? [binary])],
+          command: [...(options.commands[cli] ?? command)],
         })),
         limits: { ...DEFAULT_LIMITS, ...options.limits },
       };

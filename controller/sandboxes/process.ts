@@ -2,7 +2,8 @@
  * Sandboxes as plain child processes, for machines without a container engine. It isolates nothing and says so: the
  * agent's tools run as the controller's own user, with its files and its network.
  *
- *   <directory>/            bridge.cjs (a copy: an upgrade does not change a running one), bridge.log, process.json
+ *   <directory>/            bridge.cjs and what belongs beside it (copies: an upgrade does not change a running one),
+ *                           bridge.log, process.json
  *     state/ slots/ workspace/
  */
 
@@ -10,7 +11,7 @@ import { spawn } from "node:child_process";
 import { createHash, randomUUID } from "node:crypto";
 import { closeSync, openSync } from "node:fs";
 import { copyFile, mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import * as z from "zod/mini";
 import { DEFAULT_LIMITS, type DriverLimits } from "../../protocol/bridge-config.ts";
 import { HoldfastError } from "../../protocol/errors.ts";
@@ -20,6 +21,8 @@ import type { SandboxDriver, SandboxSpec } from "./sandbox.ts";
 export interface ProcessOptions {
   /** The bundled bridge. */
   bridgePath: string;
+  /** Files that the bridge finds beside itself, such as Pi's extension. Its bytes name theirs, so they need no digest here. */
+  besideBridge?: readonly string[];
   node: string;
   clis: ReadonlyArray<{ cli: string; version: string; command: readonly string[] }>;
   limits: Partial<DriverLimits>;
@@ -37,6 +40,7 @@ const GONE_MS = 5000;
 
 export function processSandboxes(options: ProcessOptions): SandboxDriver {
   const fileOf = (spec: SandboxSpec, name: string) => join(spec.directory, name);
+  const beside = options.besideBridge ?? [];
 
   async function read(spec: SandboxSpec): Promise<z.infer<typeof Running> | null> {
     try {
@@ -127,6 +131,7 @@ export function processSandboxes(options: ProcessOptions): SandboxDriver {
       for (const name of ["state", "slots", "workspace"])
         await mkdir(fileOf(spec, name), { recursive: true, mode: 0o700 });
       await copyFile(options.bridgePath, fileOf(spec, "bridge.cjs"));
+      for (const path of beside) await copyFile(path, fileOf(spec, basename(path)));
       const containerId = `process-${randomUUID()}`;
       await write(spec, { containerId, pid: null, startTicks: "" });
       return { containerId, imageId: "none" };
@@ -155,7 +160,8 @@ export function processSandboxes(options: ProcessOptions): SandboxDriver {
     async remove(spec) {
       await stop(spec, REMOVE_GRACE_MS);
       await endLeft(spec);
-      for (const name of ["state", "slots", "workspace", "bridge.cjs", "bridge.log", "process.json"]) {
+      const own = ["state", "slots", "workspace", "bridge.cjs", "bridge.log", "process.json"];
+      for (const name of [...own, ...beside.map((path) => basename(path))]) {
         await rm(fileOf(spec, name), { recursive: true, force: true });
       }
     },

@@ -22,8 +22,8 @@ export interface BenchContext {
 
 /** Containers when an engine answers, else plain processes; the baseline always runs in the same kind of place. */
 export type Place =
-  | { kind: "container"; engineSocketPath: string; imageRecordPath: string; binary: string }
-  | { kind: "process"; why: string; binary: string; version: string };
+  | { kind: "container"; engineSocketPath: string; imageRecordPath: string; command: readonly string[] }
+  | { kind: "process"; why: string; command: readonly string[]; version: string };
 
 export interface BenchReport {
   title: string;

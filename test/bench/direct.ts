@@ -108,7 +108,7 @@ function configOf(place: Place, directory: string, permissions: MemberPolicy): D
   return {
     controlSocket: `${at.at}/ctl.sock`,
     modelSocket: `${at.at}/model.sock`,
-    command: [place.binary, ...OPENCODE.args],
+    command: [...place.command, ...OPENCODE.args],
     workspace: at.workspace,
     directories: [at.slot, ...Object.values(paths)],
     user: at.user,

@@ -1,18 +1,17 @@
 // What the benches run on: the bridge bundled from these sources, and, for real CLIs, the sandbox image or the CLIs on
 // this machine. Nothing of it is timed.
-import { access } from "node:fs/promises";
+import { access, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { engineSocket } from "../../controller/sandboxes/engine-api.ts";
 import { buildBundle, buildImage } from "../../sandbox-image/build.ts";
 import { bundleBridge } from "../../sandbox-image/bundle.ts";
+import { imageRecordSchema } from "../../sandbox-image/manifest.ts";
 import { removeLeftovers } from "../../scripts/leftovers.ts";
 import type { Place } from "./bench.ts";
 
 const DIST = fileURLToPath(new URL("../../dist", import.meta.url));
 const BRIDGE = fileURLToPath(new URL("../../bridge/main.ts", import.meta.url));
-/** Where the image has it; a `process` sandbox has a path of its own. */
-const IN_IMAGE = "/opt/holdfast/clis/opencode/bin/opencode";
 
 export async function buildBridge(directory: string, isAsBuilt: boolean): Promise<string> {
   if (isAsBuilt) {
@@ -35,17 +34,18 @@ export async function findPlace(
     const engineSocketPath = engineSocket(process.env.DOCKER_HOST);
     const imageRecordPath = join(DIST, "image-manifest.json");
     if (!isAsBuilt) await buildImage({ socketPath: engineSocketPath, npm: npm(), report: say });
-    return { kind: "container", engineSocketPath, imageRecordPath, binary: IN_IMAGE };
+    const { manifest } = imageRecordSchema.parse(JSON.parse(await readFile(imageRecordPath, "utf8")));
+    return { kind: "container", engineSocketPath, imageRecordPath, command: openCode(manifest.clis).command };
   }
   const { clis } = await buildBundle({ outFolder: join(directory, "dist"), npm: npm(), report: say });
+  const { command, version } = openCode(clis);
+  return { kind: "process", why: "no container engine answers", command, version };
+}
+
+function openCode<Entry extends { cli: string }>(clis: readonly Entry[]): Entry {
   const found = clis.find(({ cli }) => cli === "opencode");
   if (found === undefined) throw new Error("this build has no OpenCode");
-  return {
-    kind: "process",
-    why: "no container engine answers",
-    binary: found.binary,
-    version: found.version,
-  };
+  return found;
 }
 
 /** By its label and nothing else: what an interrupted bench would leave. */

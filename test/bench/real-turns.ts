@@ -58,7 +58,7 @@ function driverOf(context: BenchContext, scope: Scope, place: Place): SandboxDri
     return processSandboxes({
       bridgePath: context.bridgePath,
       node: context.node,
-      clis: [{ cli: "opencode", version: place.version, command: [place.binary] }],
+      clis: [{ cli: "opencode", version: place.version, command: place.command }],
       limits: {},
       environment: { PATH: process.env.PATH, HOLDFAST_TEST_RUN: context.run },
     });

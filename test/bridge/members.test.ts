@@ -256,11 +256,13 @@ test("when a veto can't be stored nobody is told that the turn was never receive
   expect(await codeOf(made.members.recover({ turn: "t-1", member: "m-1", number: 1 }))).toBe("STOPPED");
 });
 
-test("an empty message and one beyond the limit in bytes are refused before anything is stored", async () => {
+test("an empty message, one beyond the limit in bytes, a command are refused before anything is stored", async () => {
   const made = await scene();
   expect(await codeOf(made.members.submit(submission(1, { text: "" })))).toBe("MESSAGE_EMPTY");
   const wide = "ß".repeat(LIMITS.userTextBytes / 2 + 1);
   expect(await codeOf(made.members.submit(submission(1, { text: wide })))).toBe("MESSAGE_TOO_LARGE");
+  const command = submission(1, { text: "/cost now", launch: { ...LAUNCH, cli: "claude" } });
+  expect(await codeOf(made.members.submit(command))).toBe("MESSAGE_IS_COMMAND");
   expect(made.journal.state.head).toBe(0);
 });
 

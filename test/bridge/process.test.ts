@@ -5,13 +5,13 @@ import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { listSlot, readEntry, reapSlot } from "../../bridge/census.ts";
 import { realClock } from "../../bridge/clock.ts";
-import { type NativeProcess, processesLeft, startProcess } from "../../bridge/process.ts";
+import { type NativeProcess, processesLeft, runInSlot, startProcess } from "../../bridge/process.ts";
 import { openSlot, type Slot } from "../../bridge/slots.ts";
 import { DEFAULT_LIMITS } from "../../protocol/bridge-config.ts";
 import { HoldfastError } from "../../protocol/errors.ts";
 import { standIn } from "../support/stand-in.ts";
 import { temporaryDirectory } from "../support/temporary-directory.ts";
-import { within } from "../support/until.ts";
+import { until, within } from "../support/until.ts";
 
 const isRoot = process.getuid?.() === 0;
 const PATH = "/usr/bin:/bin";
@@ -141,6 +141,26 @@ test("a graceful way that fails, or never ends, does not keep the signals away",
   }
 });
 
+test("the graceful way has the limit of the other steps, or a longer one of its own", async () => {
+  for (const [gracefulMs, end] of [
+    [undefined, { signal: "SIGTERM" }],
+    [10_000, { code: 3 }],
+  ] as const) {
+    const native = await start(await slotOf("mark"), [
+      "/bin/sh",
+      "-c",
+      "echo up; read line; sleep 0.5; exit 3",
+    ]);
+    await firstLine(native);
+    const graceful = async () => {
+      native.stdin.write("end\n");
+      await native.exited;
+    };
+    expect(await native.stop(150, graceful, gracefulMs)).toEqual([]);
+    expect(await native.exited).toMatchObject(end);
+  }
+});
+
 for (const kind of ["mark", "user"] as const) {
   test.runIf(kind === "mark" || isRoot)(`children that escaped are ended too, found by ${kind}`, async () => {
     const slot = await slotOf(kind);
@@ -247,6 +267,60 @@ test("one text beyond what a process can be given is refused by its name, before
   });
   await expect(start(slot, ["/bin/echo", huge])).rejects.toThrow("argument 1");
   expect(existsSync(file)).toBe(false);
+});
+
+/** A short program in the slot, with generous bounds. */
+function run(slot: Slot, script: string, over: Partial<Parameters<typeof runInSlot>[2]> = {}) {
+  return runInSlot(slot, ["/bin/sh", "-c", script], {
+    input: "",
+    maxBytes: 10_000,
+    limitMs: 10_000,
+    ...over,
+  });
+}
+
+test("a short program gets its input, and gives its code and what it said", async () => {
+  const slot = await slotOf("mark");
+  const result = await run(slot, "cat; echo why >&2; exit 3", { input: "Größe\n" });
+  expect(result).toEqual({ code: 3, isLate: false, stdout: "Größe\n", stderr: "why\n" });
+  const { stdout } = await run(slot, "pwd; env");
+  expect(stdout).toContain(`HOLDFAST_SLOT=${slot.markValue}\n`);
+  expect(stdout).not.toContain("HOLDFAST_TEST_RUN");
+});
+
+test.runIf(isRoot)("a short program runs as the slot's user", async () => {
+  const slot = await slotOf("user");
+  const { stdout } = await run(slot, "id -u; id -G");
+  expect(stdout).toBe(`${slot.user?.uid}\n${slot.user?.gid}\n`);
+});
+
+test("a short program that goes on, or leaves a child that holds its pipes, is killed with it at the limit", async () => {
+  for (const script of ["sleep 600", "sleep 600 & sleep 600", "sleep 600 & exit 0"]) {
+    const slot = await slotOf("mark");
+    const late = { code: null, isLate: true, stdout: "", stderr: "" };
+    expect(await within("its end", run(slot, script, { limitMs: 300 }))).toEqual(late);
+    await until("nobody is left", async () => (await listSlot(slot.mark)).length === 0);
+  }
+});
+
+test("a short program that prints more than it may, or can't be started, has no code, and nothing is rejected", async () => {
+  const slot = await slotOf("mark");
+  const flood = await within("its end", run(slot, "while :; do echo 0123456789; done", { maxBytes: 5000 }));
+  expect(flood).toMatchObject({ code: null, isLate: false });
+  expect(flood.stdout.length).toBeLessThanOrEqual(5000);
+  const options = { input: "x".repeat(1_000_000), maxBytes: 10, limitMs: 5000 };
+  for (const file of ["/nowhere/cli", "with\0nul"]) {
+    const nothingSaid = { code: null, isLate: false, stdout: "", stderr: "" };
+    expect(await runInSlot(slot, [file], options)).toEqual(nothingSaid);
+  }
+});
+
+test("a short program that ends before it has read its input has its own code", async () => {
+  const slot = await slotOf("mark");
+  expect(await run(slot, "exit 3", { input: "x".repeat(8_000_000) })).toMatchObject({
+    code: 3,
+    isLate: false,
+  });
 });
 
 test("a command without a file is a mistake of the caller", async () => {

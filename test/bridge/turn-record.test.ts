@@ -71,6 +71,17 @@ test("each cause is told by its own code", () => {
   }
 });
 
+test("P27: a lost stream says why it was lost", () => {
+  const record = createTurnRecord(new FakeClock());
+  record.lostReason = "the native event stream was lost: frame too large";
+  expect(record.conclude(early("stream_lost"), null, false).error).toEqual({
+    code: "STREAM_LOST",
+    message: "the native event stream was lost: frame too large",
+    details: {},
+  });
+  expect(record.conclude(early("time_limit"), null, false).error?.code).toBe("TURN_TIME_LIMIT");
+});
+
 test("a refusal, a failed gate and a rejected prompt are told by the error that made them", () => {
   for (const cause of ["refused", "gate_failed", "submit_rejected", "permission_unresolved"] as const) {
     const record = createTurnRecord(new FakeClock());

@@ -779,3 +779,19 @@ test("requests that are open when a turn is ended early are closed in the record
   ]);
   expect(stage.settlement()).toMatchObject({ outcome: "stream_lost", parts: [] });
 });
+
+test("an answer that comes behind the turn's end is told that its request is closed, before the end is stored too", async () => {
+  const stage = new Stage();
+  const ending = stage.hold("turn.ended");
+  await stage.run();
+  stage.runner.observe(NATIVE_END);
+  await settled();
+  const closed = expect.objectContaining({ code: "REQUEST_CLOSED" });
+  const answer = () => stage.runner.answerQuestion("s", "q", null);
+  expect(answer).toThrow(closed);
+  expect(() => stage.runner.answerPermission("s", "p", "once")).toThrow(closed);
+  ending.resolve();
+  await settled();
+  expect(answer).toThrow(closed);
+  expect(stage.resident.calls.filter((name) => name.startsWith("answer"))).toEqual([]);
+});

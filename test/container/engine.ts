@@ -10,6 +10,7 @@ import {
   engineJson,
   engineRequest,
 } from "../../sandbox-image/engine-http.ts";
+import { runInImage } from "../../sandbox-image/image-store.ts";
 import { onlyFileOf, type TarEntry, tarStream } from "../../sandbox-image/tar.ts";
 import { testLabel } from "../../scripts/leftovers.ts";
 
@@ -99,10 +100,21 @@ export async function commit(id: string, labels: Record<string, string>): Promis
     },
   });
   const image = made?.Id ?? "";
-  onTestFinished(async () => {
-    await ask({ method: "DELETE", path: `/images/${image}`, query: { force: "1" } });
-  });
+  onTestFinished(() => removeImage(image));
   return image;
+}
+
+export async function removeImage(id: string): Promise<void> {
+  await ask({ method: "DELETE", path: `/images/${id}`, query: { force: "1" } });
+}
+
+/** Runs a command of an image as a slot's user, without a network: its exit code and its lines. */
+export async function runOnce(
+  image: string,
+  command: readonly string[],
+): Promise<{ exitCode: number; lines: string[] }> {
+  const { exitCode, output } = await runInImage(socketPath, image, command);
+  return { exitCode, lines: output.split("\n").map((line) => line.trim()) };
 }
 
 /** A container that only serves to make an image of. */

@@ -1,11 +1,22 @@
 /** Image builds that this host could have been given: the real one with something of it changed, and their records. */
-import { createHash } from "node:crypto";
+import { createHash, randomUUID } from "node:crypto";
 import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { onTestFinished } from "vitest";
+import { engineSocket } from "../../controller/sandboxes/engine-api.ts";
 import type { SandboxDriver } from "../../controller/sandboxes/sandbox.ts";
-import { commit, fileOf, imageWithLabels, labelsOfImage, putFiles, scratchContainer } from "./engine.ts";
+import { buildImage } from "../../sandbox-image/build.ts";
+import { testLabel } from "../../scripts/leftovers.ts";
+import {
+  commit,
+  fileOf,
+  imageWithLabels,
+  labelsOfImage,
+  putFiles,
+  removeImage,
+  scratchContainer,
+} from "./engine.ts";
 
 const RECORD = fileURLToPath(new URL("../../dist/image-manifest.json", import.meta.url));
 export const BRIDGE = "/opt/holdfast/bridge.cjs";
@@ -68,6 +79,22 @@ export async function withBridge(text: string, replacement: string): Promise<str
     manifestSha256: createHash("sha256").update(manifest).digest("hex"),
     manifest: { ...record.manifest, files },
   });
+}
+
+/** An honest build with another pinned version of Claude Code; its layer is kept, so only the first one takes long. */
+export async function withClaude(claude: string): Promise<string> {
+  const outFolder = await mkdtemp("/tmp/hf-dist-");
+  onTestFinished(() => rm(outFolder, { recursive: true, force: true }));
+  const tag = `holdfast/sandbox:test-${randomUUID().slice(0, 8)}`;
+  const { imageId } = await buildImage({
+    socketPath: engineSocket(process.env.DOCKER_HOST),
+    claude,
+    tag,
+    outFolder,
+    labels: { [testLabel]: process.env.HOLDFAST_TEST_RUN ?? "none" },
+  });
+  onTestFinished(() => removeImage(imageId));
+  return outFolder;
 }
 
 /** The container's bridge with one text replaced. */

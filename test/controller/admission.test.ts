@@ -5,6 +5,7 @@ import type { MemberOptions, MemberRow } from "../../controller/store/records.ts
 import { Launch } from "../../protocol/launch.ts";
 import { LIMITS } from "../../protocol/limits.ts";
 import { BUILD } from "../support/fake-sandbox.ts";
+import { OPTIONS } from "../support/member-options.ts";
 import { simpleRig } from "./store/rig.ts";
 
 function memberOf(): MemberRow {
@@ -46,6 +47,27 @@ test("what can't be sent unchanged is refused, and no number is used up", () => 
     expect(() => admitTurn(store, "m-1", text, id)).toThrow(expect.objectContaining({ code }));
   expect(store.member("m-1")?.submissions).toBe(0);
   expect(admitTurn(store, "m-1", "x".repeat(LIMITS.userTextBytes), undefined).turn.number).toBe(1);
+});
+
+test("a text that Claude Code would run as a command is refused for it alone, before anything is kept", () => {
+  const { store } = simpleRig();
+  store.createMember({
+    id: "m-claude",
+    sandbox: "box",
+    cli: "claude",
+    options: { ...OPTIONS, model: { ...OPTIONS.model, protocol: "messages" } },
+  });
+  const admit = (member: string, text: string) => () => admitTurn(store, member, text, undefined);
+  expect(admit("m-claude", "/cost now")).toThrow(expect.objectContaining({ code: "MESSAGE_IS_COMMAND" }));
+  expect(store.member("m-claude")?.submissions).toBe(0);
+  expect(admit("m-1", "/cost now")().turn.number).toBe(1);
+  expect(admit("m-claude", "/etc/hosts looks wrong")().turn.number).toBe(1);
+});
+
+test("a turn of nobody is refused", () => {
+  expect(() => admitTurn(simpleRig().store, "m-9", "text", undefined)).toThrow(
+    expect.objectContaining({ code: "MEMBER_UNKNOWN" }),
+  );
 });
 
 test("texts of blanks alone are texts", () => {

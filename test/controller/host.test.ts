@@ -208,6 +208,9 @@ test("ids and options that can't be kept are refused, and leave nothing behind",
     { permissions: {} },
   ])
     expect(make(wrong), JSON.stringify(wrong)).toThrow(failed("REQUEST_INVALID"));
+  const responses = { ...OPTIONS.model, protocol: "responses" };
+  expect(make({ model: responses })).toThrow(failed("MODEL_PROTOCOL_UNFIT"));
+  expect(make({ cli: "claude" })).toThrow(failed("MODEL_PROTOCOL_UNFIT"));
   expect(make({ sandbox: "none" })).toThrow(failed("SANDBOX_UNKNOWN"));
   expect(() => fake.host.createSandbox({ kind: "docker", id: ".." })).toThrow(failed("REQUEST_INVALID"));
   expect(() => fake.host.createSandbox({ kind: "docker", id: "x".repeat(128) })).toThrow(

@@ -8,9 +8,13 @@ const BUNDLE = {
   node: "/opt/node",
   bridge: "/opt/bridge.cjs",
   clis: [
-    { cli: "opencode", version: "1.14.50", binary: "/opt/opencode" },
-    { cli: "kilo", version: "7.0.0", binary: "/opt/kilo" },
+    { cli: "opencode", version: "1.14.50", command: ["/opt/opencode"], isChosen: true },
+    { cli: "kilo", version: "7.0.0", command: ["/opt/kilo"], isChosen: true },
+    { cli: "claude", version: "2.2", command: ["/opt/claude-2.2"], isChosen: true },
+    { cli: "claude", version: "2.1", command: ["/opt/claude-2.1"], isChosen: false },
+    { cli: "pi", version: "1.0.0", command: ["/opt/node", "/opt/pi.js"], isChosen: true },
   ],
+  piExtension: "/opt/pi-extension.mjs",
 };
 const SPEC = { storeId: "s", sandboxId: "box", generation: 1, directory: "/d" };
 
@@ -47,8 +51,22 @@ test("a process sandbox gets the bundle's CLIs, or the commands in their place, 
   expect(config?.clis).toEqual([
     { cli: "opencode", version: "1.14.50", command: ["/opt/opencode"] },
     { cli: "kilo", version: "7.0.0", command: ["node", "stand-in.ts"] },
+    { cli: "claude", version: "2.2", command: ["/opt/claude-2.2"] },
+    { cli: "pi", version: "1.0.0", command: ["/opt/node", "/opt/pi.js"] },
   ]);
   expect(config?.limits.turnMs).toBe(77);
+});
+
+test("another pinned version is taken where it is asked for, and one that is not there is refused", async () => {
+  const { drivers } = setup(BUNDLE, { versions: { claude: "2.1" } });
+  const clis = (await drivers[1]?.bridgeConfig(SPEC))?.clis;
+  expect(clis?.filter(({ cli }) => cli === "claude")).toEqual([
+    { cli: "claude", version: "2.1", command: ["/opt/claude-2.1"] },
+  ]);
+  expect(clis?.map(({ cli }) => cli)).toEqual(["opencode", "kilo", "claude", "pi"]);
+  expect(() => setup(BUNDLE, { versions: { claude: "2.0" } })).toThrow(
+    expect.objectContaining({ code: "CLI_UNKNOWN", message: expect.stringContaining("claude 2.0") }),
+  );
 });
 
 test("a bundle's record that can't be used is refused with what to do", () => {

@@ -4,6 +4,8 @@
 /** Files of protocol, bridge or controller without a test file, because they hold types only: path -> reason. */
 export const withoutTest: Record<string, string> = {
   "bridge/drivers/driver.ts": "the driver contract: types alone; the conformance suite is its test",
+  "bridge/drivers/pi/extension/pi-api.ts":
+    "the part of pi's own interface that the extension uses: types alone",
   "bridge/drivers/serve/traits.ts":
     "the shape of a CLI's traits: types alone; each CLI's own file has a test",
 };

@@ -1,10 +1,11 @@
 // Recall mode: the answer is in the request's own earlier user messages, or it is not given.
 import { expect, test } from "vitest";
-import { ask, assistant, startForTest, user } from "./client.ts";
+import { ask, assistant, call, result, startForTest, user } from "./client.ts";
+import { type Message, WIRES } from "./wires.ts";
 
 const NOT_FOUND = "I can't find a code word in this conversation.";
 
-async function recalled(...messages: unknown[]): Promise<string> {
+async function recalled(...messages: Message[]): Promise<string> {
   const server = await startForTest({ recall: true });
   return (await ask(server, { messages })).text;
 }
@@ -61,3 +62,14 @@ test("a script comes before recall", async () => {
   server.script("slow", ["scripted"]);
   expect((await ask(server, { user: "slow" })).text).toBe("scripted");
 });
+
+for (const wire of WIRES) {
+  test(`recalls over the rounds of a history, ${wire.name}`, async () => {
+    const server = await startForTest({ recall: true });
+    const told = [user("The code word is FIG."), assistant("Noted.", [call("c1")]), result("c1", "done")];
+    const messages = [...told, assistant("ok"), user("What is the code word?")];
+    expect((await ask(server, { wire, messages })).text).toBe("The code word is FIG.");
+    expect((await ask(server, { wire, messages: messages.slice(1) })).text).toBe(NOT_FOUND);
+    expect(server.requests()[0]?.answer).toMatchObject({ source: "recall", round: 0 });
+  });
+}

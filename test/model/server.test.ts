@@ -128,7 +128,7 @@ test("the program serves, obeys its control endpoint and ends when stdin closes"
   expect((await control("script", { match: "x", steps: [{ kind: "nope" }] })).status).toBe(400);
   expect((await control("script", { match: { pattern: "(" }, steps: slow })).status).toBe(400);
   expect((await control("nothing")).status).toBe(404);
-  const server = { url } as Parameters<typeof ask>[0];
+  const server = { url };
   expect((await ask(server, { user: "Take your time", key: "k" })).text).toBe("slow");
   expect((await ask(server, { user: "next", key: "k" })).text).toBe("queued");
   expect((await ask(server, { user: "The code word is FIG", key: "k" })).text).toBe("Noted: FIG.");

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { Launch, ModelChoice, ModelProtocol } from "../../protocol/launch.ts";
+import { Launch, ModelChoice } from "../../protocol/launch.ts";
 import { dispensableFields, wrongBounds } from "../support/bounds.ts";
 import { LAUNCH } from "../support/samples.ts";
 
@@ -9,7 +9,7 @@ test("a launch is accepted as it is, and refused beyond each of its bounds", () 
   const bounds = [
     { at: "cli", good: ["opencode", "kilo", "claude", "codex", "pi"], bad: ["OpenCode", "aider", "", null] },
     { at: "model.name", good: ["m", "x".repeat(200)], bad: ["", "x".repeat(201), null] },
-    { at: "model.protocol", bad: ["responses", "", null] },
+    { at: "model.protocol", good: ["responses", "messages"], bad: ["anthropic", "", null] },
     { at: "model.contextTokens", good: [1], bad: NO_TOKENS },
     { at: "model.outputTokens", good: [1], bad: NO_TOKENS },
     { at: "permissions", bad: [null, {}, "allow"] },
@@ -20,9 +20,4 @@ test("a launch is accepted as it is, and refused beyond each of its bounds", () 
   expect(wrongBounds(Launch, LAUNCH, bounds)).toEqual([]);
   expect(dispensableFields(Launch, LAUNCH)).toEqual([]);
   expect(dispensableFields(ModelChoice, LAUNCH.model)).toEqual([]);
-});
-
-test("the one model protocol so far is chat completions", () => {
-  expect(ModelProtocol.safeParse("chat-completions").success).toBe(true);
-  expect(ModelProtocol.safeParse("messages").success).toBe(false);
 });

@@ -117,10 +117,34 @@ test("a policy is accepted as it is, and refused beyond its bounds", () => {
     { ...ALLOW_ALL, default: "always" },
     { ...ALLOW_ALL, askLimitMs: 0 },
     { ...ALLOW_ALL, askDefault: "ask" },
-    { ...ALLOW_ALL, rules: [rule("Bash", "*", "allow")] },
     { ...ALLOW_ALL, rules: [rule("bash", "", "allow")] },
     { ...ALLOW_ALL, rules: [rule("bash", "x".repeat(513), "allow")] },
     { ...ALLOW_ALL, rules: Array.from({ length: 129 }, () => rule("bash", "*", "allow")) },
   ];
   for (const value of bad) expect(MemberPolicy.safeParse(value).success).toBe(false);
+});
+
+test("a tool is named by the CLI's own word, as it writes it, or by a star; nothing else can be a name", () => {
+  const takes = (tool: string) =>
+    MemberPolicy.safeParse({ ...ALLOW_ALL, rules: [rule(tool, "*", "deny")] }).success;
+  const good = [
+    "*",
+    "bash",
+    "external_directory",
+    "Bash",
+    "AskUserQuestion",
+    "mcp__git-hub__list.all",
+    "a:b",
+    "x".repeat(128),
+  ];
+  const bad = ["", "**", "*x", "1x", "-x", ".x", "a b", "a/b", "a\n", "bash*", "ä", '"', "x".repeat(129)];
+  for (const tool of good) expect([tool, takes(tool)]).toEqual([tool, true]);
+  for (const tool of bad) expect([tool, takes(tool)]).toEqual([tool, false]);
+});
+
+test("a tool's word is compared as it is: another case is another tool", () => {
+  const rules = policy("allow", rule("Bash", "*", "deny"));
+  expect(decidePermission(rules, request("Bash", "ls"))).toBe("deny");
+  expect(decidePermission(rules, request("bash", "ls"))).toBe("allow");
+  expect(askedTools(rules)).toEqual(["Bash"]);
 });

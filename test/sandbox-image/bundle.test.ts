@@ -2,7 +2,12 @@ import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, expect, test } from "vitest";
-import { bundleBridge, pinOfBridge, refuseOtherPlatforms } from "../../sandbox-image/bundle.ts";
+import {
+  bundleBridge,
+  bundlePiExtension,
+  pinOfBridge,
+  refuseOtherPlatforms,
+} from "../../sandbox-image/bundle.ts";
 import { splitReference } from "../../sandbox-image/image-store.ts";
 
 const folders: string[] = [];
@@ -32,6 +37,30 @@ test("a bridge becomes one file that answers its pin, and no other file is left"
 test("the same source is the same bundle", async () => {
   const { entry, outFile } = stub("process.exit(0);");
   expect(await bundleBridge({ entry, outFile })).toEqual(await bundleBridge({ entry, outFile }));
+});
+
+test("another file beside the bridge makes another bridge, which still answers its pin", async () => {
+  const { entry, outFile } = stub('console.log("some-pin=3");');
+  const beside = (text: string) => ({ "x.mjs": Buffer.from(text) });
+  const one = await bundleBridge({ entry, outFile, beside: beside("one") });
+  expect(await bundleBridge({ entry, outFile, beside: beside("one") })).toEqual(one);
+  expect(await bundleBridge({ entry, outFile, beside: beside("two") })).not.toEqual(one);
+  expect(await pinOfBridge({ node: process.execPath, bridge: outFile })).toBe("some-pin=3");
+});
+
+test("the extension of Pi becomes one module with its default export, Pi's own packages left to Pi", async () => {
+  const { entry, folder } = stub(
+    `import { words } from "./words.ts";
+     import { Text } from "@earendil-works/pi-tui";
+     export default (): unknown => [words, Text];`,
+  );
+  writeFileSync(join(folder, "words.ts"), 'export const words: string = "from beside";');
+  const outFile = join(folder, "out", "pi-extension.mjs");
+  const text = (await bundlePiExtension({ entry, outFile })).toString();
+  expect(text).toContain("from beside");
+  expect(text).toMatch(/from "@earendil-works\/pi-tui"/);
+  expect(text).toMatch(/export \{\s+\w+ as default\s+\}/);
+  expect(readdirSync(join(folder, "out"))).toEqual(["pi-extension.mjs"]);
 });
 
 test.each([

@@ -8,7 +8,7 @@ import {
 
 const digest = "a".repeat(64);
 const manifest: ImageManifest = {
-  formatVersion: 1,
+  formatVersion: 2,
   pin: "some-pin=1",
   base: { kind: "assembled", source: digest, imageId: `sha256:${digest}` },
   builtAt: 1_700_000_000_000,
@@ -20,7 +20,7 @@ const manifest: ImageManifest = {
     mode: "0755",
     sizeBytes: 1,
   })),
-  clis: [{ cli: "opencode", version: "1.0.0", binary: "/opt/holdfast/clis/opencode/bin/opencode" }],
+  clis: [{ cli: "opencode", version: "1.0.0", command: ["/opt/holdfast/clis/opencode"] }],
 };
 
 test("a manifest survives the way into the image and back", () => {
@@ -30,7 +30,7 @@ test("a manifest survives the way into the image and back", () => {
 test("a field of a later format is ignored, another format is refused", () => {
   const bytes = (extra: object): Buffer => Buffer.from(JSON.stringify({ ...manifest, ...extra }));
   expect(parseManifest(bytes({ later: true }))).toEqual(manifest);
-  expect(() => parseManifest(bytes({ formatVersion: 2 }))).toThrow();
+  expect(() => parseManifest(bytes({ formatVersion: 1 }))).toThrow();
 });
 
 test.each([

@@ -45,6 +45,7 @@ export interface FakeResident extends Resident {
     stop: Resident["stop"];
   };
   isGone: boolean;
+  retireReason: string | null;
   liveSubscription: number | null;
 }
 
@@ -63,6 +64,7 @@ export function fakeResident(
     calls,
     prompts,
     isGone: false,
+    retireReason: null,
     liveSubscription: 1,
     answers: {
       gate: async () => GATE_EVIDENCE,
@@ -77,6 +79,7 @@ export function fakeResident(
     directory: "/workspace",
     subscription: () => resident.liveSubscription,
     hasExited: () => resident.isGone,
+    mustRetire: () => resident.retireReason,
     gate: called("gate", () => resident.answers.gate()),
     nextMessageId: () => `msg_own${++messages}`,
     submit(prompt) {
@@ -130,6 +133,8 @@ export function fakeDriver(): FakeDriver {
       asksPermission: true,
       asksQuestions: false,
       reportsUsage: true,
+      hasSubagents: true,
+      ranges: {},
     },
     async onLaunch(request, locator) {
       const resident = fakeResident({

@@ -26,6 +26,8 @@ export interface TestHost {
 }
 
 export interface TestHostOptions {
+  /** Pinned version of Claude Code in `process` sandboxes. Default: the one that the image ships. */
+  claude?: string;
   limits?: Partial<DriverLimits>;
   commands?: Record<string, readonly string[]>;
   environment?: Record<string, string>;
@@ -44,7 +46,13 @@ export const MEMBER: MemberOptions = {
 };
 
 export async function startTestHost(given: TestHostOptions = {}): Promise<TestHost> {
-  const { around = (drivers) => drivers, atEnd = onTestFinished, distDirectory = DIST, ...options } = given;
+  const {
+    around = (drivers) => drivers,
+    atEnd = onTestFinished,
+    distDirectory = DIST,
+    claude,
+    ...options
+  } = given;
   // Short on purpose: a Unix socket's path has 107 bytes.
   const directory = await mkdtemp("/tmp/hf-");
   const model = await startModelServer({ recall: true, expectedKey: MODEL_KEY });
@@ -54,6 +62,7 @@ export async function startTestHost(given: TestHostOptions = {}): Promise<TestHo
     engineSocketPath: engineSocket(process.env.DOCKER_HOST),
     path: process.env.PATH ?? "/usr/bin:/bin",
     labels: { [testLabel]: run },
+    versions: claude === undefined ? {} : { claude },
     ...options,
     // The marks with which a stray process of a test is found.
     environment: { HOLDFAST_TEST_RUN: run, ...options.environment },

@@ -4,6 +4,7 @@ import type { TurnHandle } from "../../controller/turn-handle.ts";
 import type { ControlEvent } from "../../protocol/events.ts";
 import type { Settlement } from "../../protocol/settlement.ts";
 import { logTails, type TestHost } from "./host.ts";
+import { ownTexts } from "./model/additions.ts";
 import type { ModelRequest } from "./model/records.ts";
 import { until, within } from "./until.ts";
 
@@ -65,9 +66,9 @@ export async function play(
   return { ...followed, settlement: await followed.end() };
 }
 
-/** The texts of the user's messages in a request, oldest first; each part of a message for itself. */
+/** The user's own texts in a request, oldest first, without what the CLI added; each part of a message for itself. */
 export function userTexts(request: ModelRequest | undefined): string[] {
-  return (request?.request?.rows ?? []).flatMap((row) => (row.role === "user" ? row.texts : []));
+  return (request?.request?.rows ?? []).flatMap((row) => ownTexts(row));
 }
 
 /** Prints the bridges' last words when the running test fails. To be called behind the host's start: hooks run last in, first out. */

@@ -8,6 +8,7 @@ import type { Evidence } from "../../../protocol/evidence.ts";
 import type { PermissionReply } from "../../../protocol/permission.ts";
 import type { QuestionAnswers } from "../../../protocol/question.ts";
 import type { LaunchRequest, Observation } from "../driver.ts";
+import { createProviderWaits } from "../provider-waits.ts";
 import type { ServeApi } from "./api.ts";
 import type { NativeEvent } from "./native-event.ts";
 import type { ServeTraits } from "./traits.ts";
@@ -61,8 +62,9 @@ export function openActiveTurn(options: ActiveTurnOptions): ActiveTurn {
   );
   const messages = new Set<string>([options.ownMessage]);
   let cancelOverdue: (() => void) | null = null;
-  /** The limit of each session that waits for its provider. */
-  const providerWaits = new Map<string, () => void>();
+  const providerWaits = createProviderWaits(clock, limits.providerWaitMs, (reason) =>
+    report({ kind: "provider_late", reason, evidence: evidence("provider_late", "bridge", reason) }),
+  );
   let isClosed = false;
 
   const report = (observation: Observation) => {
@@ -150,22 +152,8 @@ export function openActiveTurn(options: ActiveTurnOptions): ActiveTurn {
     cancelOverdue = null;
   }
 
-  /** From a session's first wait to its next progress: neither heartbeats nor further waits extend it. */
   function expectProvider(waiting: string, reason: string): void {
-    if (isClosed || providerWaits.has(waiting)) return;
-    const { stop } = watchSilence(clock, limits.providerWaitMs, () => {
-      report({ kind: "provider_late", reason, evidence: evidence("provider_late", "bridge", reason) });
-    });
-    providerWaits.set(waiting, stop);
-  }
-
-  function forgetProvider(progressing: string): void {
-    providerWaits.get(progressing)?.();
-    providerWaits.delete(progressing);
-  }
-
-  function forgetProviders(): void {
-    for (const session of [...providerWaits.keys()]) forgetProvider(session);
+    if (!isClosed) providerWaits.expect(waiting, reason);
   }
 
   function onChange(change: ViewChange): void {
@@ -185,13 +173,13 @@ export function openActiveTurn(options: ActiveTurnOptions): ActiveTurn {
         return options.onOtherWork(change.state === "started" ? "busy" : "idle");
       case "native_end": {
         forgetEnd();
-        forgetProviders();
+        providerWaits.forgetAll();
         requests.close("the turn ended");
         const what = evidence("root_idle_none_open", "stream", change.status);
         return report({ ...change, evidence: [what] });
       }
       case "tool":
-        forgetProvider(change.session);
+        providerWaits.forget(change.session);
         return report({ ...change, title: clip(change.title, 200), tool: change.tool.slice(0, 128) });
       case "waiting": {
         const { session: waiting, ...rest } = change;
@@ -216,7 +204,7 @@ export function openActiveTurn(options: ActiveTurnOptions): ActiveTurn {
       }
       // Reasoning, and what a child writes, are no part of the answer, and are progress all the same.
       if (event.type === "message.part.delta" || event.type === "session.idle") {
-        forgetProvider(event.properties.sessionID);
+        providerWaits.forget(event.properties.sessionID);
       }
       if (requests.take(event)) return;
       for (const change of view.take(event)) onChange(change);
@@ -228,7 +216,7 @@ export function openActiveTurn(options: ActiveTurnOptions): ActiveTurn {
     answerQuestion: requests.answerQuestion,
     close() {
       forgetEnd();
-      forgetProviders();
+      providerWaits.forgetAll();
       // Its closing reports must still get out.
       requests.close("the turn ended");
       isClosed = true;

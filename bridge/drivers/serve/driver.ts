@@ -17,6 +17,8 @@ export function createServeDriver(traits: ServeTraits): Driver {
     asksPermission: true,
     asksQuestions: true,
     reportsUsage: true,
+    hasSubagents: true,
+    ranges: {},
   };
 
   async function stopServer(server: ServerProcess, request: LaunchRequest): Promise<void> {

@@ -2,13 +2,11 @@
 import type { Launch } from "../../../protocol/launch.ts";
 import { askedTools } from "../../../protocol/permission-policy.ts";
 import type { Slot } from "../../slots.ts";
+import { PLACEHOLDER_KEY, slotEnvironment } from "../environment.ts";
 import type { ServeTraits } from "./traits.ts";
 
 /** The provider's name in the CLI's configuration; fixed, so that a restart changes no request. */
 export const PROVIDER = "holdfast";
-
-/** Stands where a key would: worth nothing, the host puts the real one in its place. */
-const PLACEHOLDER_KEY = "holdfast-no-key";
 
 export function launchEnvironment(options: {
   traits: ServeTraits;
@@ -21,20 +19,7 @@ export function launchEnvironment(options: {
 }): Record<string, string> {
   const { traits, slot } = options;
   return {
-    PATH: options.path,
-    LANG: "C.UTF-8",
-    HOME: slot.home,
-    XDG_DATA_HOME: slot.data,
-    XDG_CONFIG_HOME: slot.config,
-    XDG_STATE_HOME: slot.state,
-    XDG_CACHE_HOME: slot.cache,
-    // The model's inlet is on loopback: never through a proxy.
-    NO_PROXY: "127.0.0.1,localhost",
-    no_proxy: "127.0.0.1,localhost",
-    // The shared workspace has another owner than this slot; without this git exits 128.
-    GIT_CONFIG_COUNT: "1",
-    GIT_CONFIG_KEY_0: "safe.directory",
-    GIT_CONFIG_VALUE_0: "*",
+    ...slotEnvironment(slot, options.path),
     [traits.passwordVariable]: options.password,
     [traits.backgroundVariable]: String(options.launch.background),
     [traits.configVariable]: JSON.stringify(serverConfig(traits, options.launch, options.modelUrl)),

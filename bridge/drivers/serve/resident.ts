@@ -298,6 +298,7 @@ export function openResident(options: ResidentOptions): Resident {
     directory,
     subscription: () => (subscription?.isLive() ? subscription.number : null),
     hasExited: () => server.process.hasExited(),
+    mustRetire: () => null,
     gate,
     nextMessageId: () => ids.next("msg"),
     submit,

@@ -3,7 +3,7 @@ import { DRIVERS } from "../../../bridge/drivers/registry.ts";
 
 test("each driver is found under the CLI that its manifest names", () => {
   for (const [cli, driver] of DRIVERS) expect(driver.manifest.cli).toBe(cli);
-  expect([...DRIVERS.keys()]).toEqual(expect.arrayContaining(["opencode", "kilo"]));
+  expect([...DRIVERS.keys()].sort()).toEqual(["claude", "codex", "kilo", "opencode", "pi"]);
 });
 
 test.each(["opencode", "kilo"] as const)("the driver of %s says what it can and what it lacks", (cli) => {
@@ -14,5 +14,7 @@ test.each(["opencode", "kilo"] as const)("the driver of %s says what it can and 
     asksPermission: true,
     asksQuestions: true,
     reportsUsage: true,
+    hasSubagents: true,
+    ranges: {},
   });
 });

@@ -56,7 +56,7 @@ export function backgroundTests(stage: () => Stage, subject: DriverSubject): voi
     expect(turn.settlement).toMatchObject({ outcome: "completed", settled: true, parts: ["Refused."] });
     const last = t.model
       .mainRequests()
-      .at(-1)
+      .findLast(({ agent }) => agent === null)
       ?.request?.rows.findLast(({ role }) => role === "tool");
     expect(last?.text).not.toContain('state="running"');
     expect(unrequested(member)).toHaveLength(before);
@@ -77,8 +77,10 @@ export function backgroundTests(stage: () => Stage, subject: DriverSubject): voi
       t.model.script("The child takes its time", [
         { kind: "reply", text: ["Slow ", "child."], betweenChunksMs: 1500 },
       ]);
-      // What the server itself posts into the root when the child has ended.
-      t.model.script(/<task /, [{ kind: "reply", text: ["Nobody ", "asked."], betweenChunksMs: 1500 }]);
+      // What the CLI itself posts into the root when the child has ended.
+      t.model.script(/<task |SYSTEM NOTIFICATION/, [
+        { kind: "reply", text: ["Nobody ", "asked."], betweenChunksMs: 1500 },
+      ]);
       const turn = await play(t, member, "Delegate and go on.");
       expect(turn.settlement).toMatchObject({ outcome: "completed", settled: true });
       expect(turn.settlement.parts[0]).toBe("Gone on.");
@@ -96,7 +98,7 @@ export function backgroundTests(stage: () => Stage, subject: DriverSubject): voi
       const texts = turn.settlement.parts.concat(settlement.parts).join("");
       if (!texts.includes("Nobody asked.")) {
         await until("the unrequested work", () =>
-          unrequested(member).some(({ session }) => session === root),
+          unrequested(member).some(({ session }) => (session === root) === subject.wakesRoot),
         );
       }
     },

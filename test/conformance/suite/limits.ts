@@ -8,7 +8,7 @@ import { type DriverSubject, putSettings, required, type Stage, settled } from "
 
 export function limitTests(
   stage: () => Stage,
-  { manifest, tools, server }: DriverSubject,
+  { manifest, tools, server, longWait, tellsNextTry, quotaText }: DriverSubject,
   requestMs: number,
 ): void {
   test("P19: a provider that asks for a day's wait is shown as waiting, and at the limit the turn fails with its message", async () => {
@@ -23,15 +23,25 @@ export function limitTests(
       },
     ]);
     const turn = await play(t, member, "Wait a day.");
-    expect(turn.all("turn.waiting")[0]).toMatchObject({ attempt: 1, nextAt: expect.any(Number) });
+    if (longWait === "gives up") {
+      expect(turn.settlement).toMatchObject({ outcome: "failed", settled: true, keepsProcess: true });
+      expect(turn.settlement.error).toMatchObject({ code: "NATIVE_FAILED" });
+      expect(turn.settlement.error?.message).toContain(quotaText);
+      expect(t.model.mainRequests()).toHaveLength(1);
+      return;
+    }
+    expect(turn.all("turn.waiting")[0]).toMatchObject({
+      attempt: 1,
+      nextAt: tellsNextTry ? expect.any(Number) : null,
+    });
     expect(turn.settlement).toMatchObject({
       outcome: "failed",
       settled: true,
       error: { code: "PROVIDER_WAIT_LIMIT" },
       keepsProcess: true,
     });
-    expect(turn.settlement.error?.message).toContain("the quota is spent");
-    expect(t.model.mainRequests()).toHaveLength(1);
+    expect(turn.settlement.error?.message).toContain(quotaText);
+    if (longWait === "heeds") expect(t.model.mainRequests()).toHaveLength(1);
     t.model.reset();
     expect((await play(t, member, "The next day.")).settlement).toMatchObject({
       outcome: "completed",
@@ -101,7 +111,7 @@ export function limitTests(
     },
   );
 
-  test("laws 6, 13: a provider out of reach for good ends the turn at the limit, while the controller is away too", async () => {
+  test("laws 6, 13, P24: a provider out of reach for good ends the turn at the limit, while the controller is away too", async () => {
     const { t, steady, directory } = stage();
     const member = await settled(stage(), steady());
     const turn = await away(stage(), member, tools.shell, "stay", (id) =>

@@ -17,6 +17,8 @@ export function lineageTests(stage: () => Stage, subject: DriverSubject): void {
   const ofChild = test.skipIf(!manifest.asksPermission || tools.task === null);
   const ofGrandchild = test.skipIf(!manifest.asksPermission || tools.task === null || server === null);
 
+  const waits = tools.taskEnd === null ? [] : [{ kind: "reply" as const, toolCalls: [tools.taskEnd()] }];
+
   /** The root delegates so many levels down, and the lowest session asks for its shell. */
   async function delegate(
     way: Way,
@@ -35,10 +37,12 @@ export function lineageTests(stage: () => Stage, subject: DriverSubject): void {
             : task(`The middle of ${name} delegates.`, { subagent_type: NESTING_AGENT }),
         ],
       },
+      ...waits,
       "Delegated.",
     ]);
     t.model.script(`The middle of ${name}`, [
       { kind: "reply", text: "Middle text. ", toolCalls: [task(`The lowest of ${name} writes.`)] },
+      ...waits,
       "The middle's end.",
     ]);
     t.model.script(`The lowest of ${name}`, [

@@ -73,19 +73,47 @@ export function listeningAddresses(pid: number): string[] {
   return listening(pid).map((local) => local.split(":")[0] ?? "");
 }
 
-function listening(pid: number): string[] {
-  const inodes = new Set(
-    readdirSync(`/proc/${pid}/fd`).map(
-      (fd) => /^socket:\[(\d+)\]$/.exec(readlinkSync(`/proc/${pid}/fd/${fd}`))?.[1],
-    ),
-  );
-  const rows = ["tcp", "tcp6"].flatMap((table) =>
-    readFileSync(`/proc/${pid}/net/${table}`, "utf8").trim().split("\n").slice(1),
-  );
-  return rows.flatMap((row) => {
-    const [, local = "", , state, , , , , , inode] = row.trim().split(/\s+/);
-    return state === "0A" && inodes.has(inode) ? [local] : [];
+/** The addresses that it speaks to right now, by TCP or UDP. One that ends while it is looked at speaks to none. */
+export function remoteAddresses(pid: number): string[] {
+  return sockets(pid, ["tcp", "tcp6", "udp", "udp6"]).flatMap(({ remote }) => {
+    const [address = "", port] = remote.split(":");
+    return port === "0000" ? [] : [readable(address)];
   });
+}
+
+/** As people write it; an IPv6 address stays as the kernel writes it, unless it is an IPv4 one in disguise. */
+function readable(hex: string): string {
+  const mapped = "0000000000000000FFFF0000";
+  const four = hex.startsWith(mapped) ? hex.slice(mapped.length) : hex;
+  return four.length === 8 ? [...Buffer.from(four, "hex").reverse()].join(".") : four;
+}
+
+function listening(pid: number): string[] {
+  return sockets(pid, ["tcp", "tcp6"]).flatMap(({ local, state }) => (state === "0A" ? [local] : []));
+}
+
+function sockets(
+  pid: number,
+  tables: readonly string[],
+): Array<{ local: string; remote: string; state: string }> {
+  try {
+    const inodes = new Set(
+      readdirSync(`/proc/${pid}/fd`).map(
+        (fd) => /^socket:\[(\d+)\]$/.exec(readlinkSync(`/proc/${pid}/fd/${fd}`))?.[1],
+      ),
+    );
+    const rows = tables.flatMap((table) =>
+      readFileSync(`/proc/${pid}/net/${table}`, "utf8").trim().split("\n").slice(1),
+    );
+    return rows.flatMap((row) => {
+      const [, local = "", remote = "", state = "", , , , , , inode] = row.trim().split(/\s+/);
+      return inodes.has(inode) ? [{ local, remote, state }] : [];
+    });
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === "ENOENT" || code === "ESRCH" || code === "EINVAL") return [];
+    throw error;
+  }
 }
 
 function commandLine(pid: number): string {

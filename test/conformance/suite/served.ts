@@ -8,13 +8,13 @@ import { RELAY } from "../server-relay.ts";
 import type { DriverSubject } from "./subject.ts";
 
 const bundle = JSON.parse(readFileSync(new URL("../../../dist/bundle.json", import.meta.url), "utf8")) as {
-  clis: Array<{ cli: string; binary: string }>;
+  clis: Array<{ cli: string; command: string[] }>;
 };
 const relay = fileURLToPath(new URL(`../${RELAY}.ts`, import.meta.url));
 
 function served(cli: CliName) {
   const driver = DRIVERS.get(cli);
-  const binary = bundle.clis.find((each) => each.cli === cli)?.binary;
+  const binary = bundle.clis.find((each) => each.cli === cli)?.command[0];
   if (driver === undefined || binary === undefined)
     throw new Error(`there is no driver or no binary for ${cli}`);
   return {
@@ -27,6 +27,7 @@ function served(cli: CliName) {
         name: "task",
         arguments: { description: "a test's task", prompt, subagent_type: "general", ...more },
       }),
+      taskEnd: null,
       question: () => ({
         name: "question",
         arguments: {
@@ -64,11 +65,22 @@ function served(cli: CliName) {
 export const OPENCODE_SUBJECT: DriverSubject = {
   ...served("opencode"),
   addition: null,
+  asksAtOnce: true,
   rejected: { modelCalls: 1 },
+  rejectsAll: true,
   rejectedQuestion: "failed",
   childrenAsk: true,
   cutAnswer: "again",
   outOfReach: "retry",
+  longWait: "heeds",
+  tellsNextTry: true,
+  quotaText: "the quota is spent",
+  overflow: "same turn",
+  wakesRoot: true,
+  badRequestCalls: 1,
+  retiresAfterRetry: false,
+  joint: "",
+  keptChars: 0,
   backgroundTools: [],
   ordersById: false,
 };
@@ -76,11 +88,22 @@ export const OPENCODE_SUBJECT: DriverSubject = {
 export const KILO_SUBJECT: DriverSubject = {
   ...served("kilo"),
   addition: /^\s*<environment_details>/,
+  asksAtOnce: true,
   rejected: { modelCalls: 1 },
+  rejectsAll: true,
   rejectedQuestion: "completed",
   childrenAsk: false,
   cutAnswer: "again or failed",
   outOfReach: "parked",
+  longWait: "heeds",
+  tellsNextTry: true,
+  quotaText: "the quota is spent",
+  overflow: "same turn",
+  wakesRoot: true,
+  badRequestCalls: 1,
+  retiresAfterRetry: false,
+  joint: "",
+  keptChars: 0,
   backgroundTools: ["schedule_wakeup", "background_process"],
   ordersById: true,
 };

@@ -12,8 +12,9 @@ import { isOpen } from "../../../protocol/record-state.ts";
 import type { Settlement } from "../../../protocol/settlement.ts";
 import type { Usage } from "../../../protocol/usage.ts";
 import { startTestHost, type TestHost, type TestHostOptions } from "../../support/host.ts";
+import { ownTexts } from "../../support/model/additions.ts";
 import type { ModelRequest } from "../../support/model/records.ts";
-import { play, tellOnFailure, userTexts } from "../../support/turns.ts";
+import { play, tellOnFailure } from "../../support/turns.ts";
 import { within } from "../../support/until.ts";
 
 /** A tool call as the scripted model makes it. */
@@ -41,22 +42,46 @@ export interface DriverSubject {
   readonly tools: {
     shell(command: string): ScriptedCall;
     task: ((prompt: string, more?: Record<string, unknown>) => ScriptedCall) | null;
+    /** The call by which the model waits for the child that the last one started; null where the first call waits itself. */
+    taskEnd: (() => ScriptedCall) | null;
     question: (() => ScriptedCall) | null;
   };
   /** What the CLI makes of a reply for which the model states 1234 in (234 of them cached) and 56 out (6 for reasoning). */
   readonly usage: Usage;
   /** A part of its own that the CLI adds to each message of the user; null for one that adds none. */
   readonly addition: RegExp | null;
+  /** Two tool calls of one answer ask at once; else the second asks when the first has its answer. */
+  readonly asksAtOnce: boolean;
   /** The end of a turn whose tool call the user's policy rejected. */
   readonly rejected: { modelCalls: number };
+  /** A rejected request takes the others that wait with it along. */
+  readonly rejectsAll: boolean;
   /** What the tool of a rejected question is seen as. */
   readonly rejectedQuestion: "failed" | "completed";
-  /** Its Task children may ask the user; else the tool fails at once. */
-  readonly childrenAsk: boolean;
+  /** Its Task children may ask the user; else the tool fails at once, `unseen`: without a word of it. */
+  readonly childrenAsk: boolean | "unseen";
   /** What it makes of an answer that the provider cut: always another call, or, as it comes, a failed turn. */
   readonly cutAnswer: "again" | "again or failed";
   /** A provider out of reach: tried again by itself like a 500, or parked until somebody answers. */
   readonly outOfReach: "retry" | "parked";
+  /** A provider that asks for a day: waited for, tried again by a plan of its own, or not tried again at all. */
+  readonly longWait: "heeds" | "tries again" | "gives up";
+  /** It says when it will try a request again. */
+  readonly tellsNextTry: boolean;
+  /** What it passes on of a provider's 429 that says "the quota is spent". */
+  readonly quotaText: string;
+  /** Where a history that the provider calls too long is compacted: in that turn, at the beginning of the next one, or not for this. */
+  readonly overflow: "same turn" | "next turn" | "never";
+  /** A child that works on behind its turn wakes the root when it ends; else only the child is seen at work. */
+  readonly wakesRoot: boolean;
+  /** Calls of the model that it makes of a request which the provider answers with 400. */
+  readonly badRequestCalls: number;
+  /** A process that has tried a request again takes no further turn. */
+  readonly retiresAfterRetry: boolean;
+  /** What it puts behind a text of the user that it sends together with the next one, in one message. */
+  readonly joint: string;
+  /** Characters of history that it keeps whole whatever happens: with less than that it compacts nothing. */
+  readonly keptChars: number;
   /** Tools that work on behind their turn, as it calls them; not offered unless the member allows it. */
   readonly backgroundTools: readonly string[];
   /** History is ordered by message id: one in the future would shorten it. */
@@ -188,8 +213,12 @@ export async function abortOf(followed: {
 
 /** What the user wrote, as a request has it: without what the CLI adds, which is checked to be what the subject says. */
 export function spoken({ subject }: Stage, request: ModelRequest | undefined): string[] {
-  const { addition } = subject;
-  return userTexts(request).filter((text) => addition === null || !addition.test(text));
+  const { joint } = subject;
+  return (request?.request?.rows ?? []).flatMap((row) =>
+    ownTexts(row).map((text) =>
+      joint !== "" && text !== row.texts.at(-1) && text.endsWith(joint) ? text.slice(0, -joint.length) : text,
+    ),
+  );
 }
 
 /** An agent that may delegate further, and ask: the CLIs' own ones may not, and none may below the first level. */

@@ -1,5 +1,6 @@
 /** What the user wrote and what the model said: unchanged, once, and never mixed. */
 import { expect, test } from "vitest";
+import { textProblem } from "../../../protocol/user-text.ts";
 import { play } from "../../support/turns.ts";
 import { type DriverSubject, type Stage, spoken } from "./subject.ts";
 
@@ -82,6 +83,13 @@ export function textTests(stage: () => Stage, { manifest, addition }: DriverSubj
       const { t, steady } = stage();
       const member = steady();
       const before = Number(t.host.member(member).settled_turns);
+      if (textProblem(manifest.cli, text) !== null) {
+        expect(() => t.host.submit(member, text)).toThrow(
+          expect.objectContaining({ code: "MESSAGE_IS_COMMAND" }),
+        );
+        expect(t.model.requests()).toEqual([]);
+        return;
+      }
       const { settlement } = await play(t, member, text);
       expect(settlement).toMatchObject({ outcome: "completed", settled: true });
       expect(t.model.mainRequests()).toHaveLength(1);
@@ -91,7 +99,8 @@ export function textTests(stage: () => Stage, { manifest, addition }: DriverSubj
       expect(sent.filter((each) => each === text)).toHaveLength(1);
       const last =
         t.model.mainRequests()[0]?.request?.rows.findLast(({ role }) => role === "user")?.texts ?? [];
-      expect(last.slice(1)).toEqual(addition === null ? [] : [expect.stringMatching(addition)]);
+      const added = last.filter((each) => each !== text);
+      expect(added).toEqual(addition === null ? [] : [expect.stringMatching(addition)]);
     });
   }
 

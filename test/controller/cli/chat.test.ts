@@ -1,8 +1,11 @@
 // What `holdfast chat` refuses before a sandbox is made, and what it says. Conversations: test/conformance/chat.test.ts.
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { createServer, type IncomingHttpHeaders } from "node:http";
+import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { openStore } from "../../../controller/store/sqlite-store.ts";
+import { CliName } from "../../../protocol/locator.ts";
 import { cli, DEAD_ENGINE, startCli } from "../../support/cli.ts";
 import { MEMBER } from "../../support/host.ts";
 import { startModelServer } from "../../support/model/server.ts";
@@ -16,8 +19,11 @@ function builtHere(): Record<string, string> {
   const dist = temporaryDirectory();
   const bridge = join(dist, "bridge.cjs");
   writeFileSync(bridge, "");
-  const clis = [{ cli: "opencode", version: "1", binary: "/nonexistent/opencode" }];
-  writeFileSync(join(dist, "bundle.json"), JSON.stringify({ node: process.execPath, bridge, clis }));
+  const clis = [{ cli: "opencode", version: "1", command: ["/nonexistent/opencode"], isChosen: true }];
+  writeFileSync(
+    join(dist, "bundle.json"),
+    JSON.stringify({ node: process.execPath, bridge, piExtension: bridge, clis }),
+  );
   return { HOLDFAST_DIST: dist, DOCKER_HOST: DEAD_ENGINE };
 }
 
@@ -62,6 +68,45 @@ test("the key is in no argument list and no environment while the chat runs, and
   expect(end.stderr).not.toContain(KEY);
   expect(end.stderr).not.toContain("kept");
   expect((await cli(["sandbox", "ls"], { store })).stdout).toBe("no sandboxes\n");
+});
+
+test("help names every CLI with what it needs of the model, and another word is refused with them", async () => {
+  const store = temporaryDirectory();
+  const help = await cli(["chat", "--help"], { store });
+  expect(help.code).toBe(0);
+  expect(help.stdout).toContain(`--cli ${CliName.options.join("|")}`);
+  for (const line of [
+    /^ +opencode, kilo, pi +OpenAI Chat Completions/m,
+    /^ +codex +OpenAI Responses/m,
+    /^ +claude +Anthropic Messages/m,
+  ])
+    expect(help.stdout).toMatch(line);
+  const words = ["chat", "--base-url", "http://127.0.0.1:1/v1", "--model", "m1", "--cli", "aider"];
+  const refused = await cli(words, { store, env: builtHere() });
+  expect(refused.code).toBe(2);
+  expect(refused.stderr).toContain(
+    "--cli takes opencode, kilo, claude, codex, pi, not aider [USAGE] See --help.",
+  );
+});
+
+test("the model is asked as the chosen CLI will ask it", async () => {
+  const asked: IncomingHttpHeaders[] = [];
+  const server = createServer((call, reply) => {
+    asked.push(call.headers);
+    reply.writeHead(401).end();
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  onTestFinished(() => void server.close());
+  const { port } = server.address() as AddressInfo;
+  const words = ["chat", "--base-url", `http://127.0.0.1:${port}/v1`, "--model", "m1"];
+  for (const name of ["claude", "codex"]) {
+    const all = [...words, "--key-file", keyFile(), "--cli", name];
+    expect((await cli(all, { store: temporaryDirectory(), env: builtHere() })).stderr).toContain(
+      "refuses the key",
+    );
+  }
+  expect(asked.map((headers) => headers["x-api-key"])).toEqual([KEY, undefined]);
+  expect(asked.map((headers) => headers.authorization)).toEqual([undefined, `Bearer ${KEY}`]);
 });
 
 test("a chat where nothing was built says what to run", async () => {

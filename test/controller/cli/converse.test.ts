@@ -149,12 +149,14 @@ test("a turn of before that still runs is shown first", async () => {
   expect(s.output.err()).toContain("still runs");
 });
 
-test("a message that is too large is said and passed over; every other refusal ends the conversation", async () => {
-  const large = scene({ refuse: new HoldfastError("MESSAGE_TOO_LARGE") });
-  large.type("x");
-  await until("the error", () => large.output.err().includes("[MESSAGE_TOO_LARGE]"));
-  large.leave();
-  expect(await large.end).toEqual({ failed: 1 });
+test("a message that is too large, or a command, is said and passed over; other refusals end the conversation", async () => {
+  for (const code of ["MESSAGE_TOO_LARGE", "MESSAGE_IS_COMMAND"] as const) {
+    const s = scene({ refuse: new HoldfastError(code) });
+    s.type("x");
+    await until("the error", () => s.output.err().includes(`[${code}]`));
+    s.leave();
+    expect(await s.end).toEqual({ failed: 1 });
+  }
   const busy = scene({ refuse: new HoldfastError("MEMBER_BUSY") });
   busy.type("x");
   await expect(busy.end).rejects.toMatchObject({ code: "MEMBER_BUSY" });

@@ -67,7 +67,10 @@ test("a model of the user's that can't be reached is said at once", async () => 
   const dist = temporaryDirectory();
   const bridge = join(dist, "bridge.cjs");
   writeFileSync(bridge, "");
-  writeFileSync(join(dist, "bundle.json"), JSON.stringify({ node: process.execPath, bridge, clis: [] }));
+  writeFileSync(
+    join(dist, "bundle.json"),
+    JSON.stringify({ node: process.execPath, bridge, piExtension: bridge, clis: [] }),
+  );
   const words = ["demo", "--sandbox", "process", "--base-url", "http://127.0.0.1:1/v1", "--model", "m"];
   const env = { HOLDFAST_DIST: dist, DOCKER_HOST: DEAD_ENGINE };
   const { code, stderr } = await cli(words, { store: temporaryDirectory(), env });

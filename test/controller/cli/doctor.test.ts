@@ -19,7 +19,7 @@ const RECORD = {
   manifestSha256: DIGEST_A,
   manifest: {
     files: [{ path: "/opt/holdfast/bridge.cjs", sha256: DIGEST_A }],
-    clis: [{ cli: "opencode", version: "1.18.33", binary: "/opt/oc" }],
+    clis: [{ cli: "opencode", version: "1.18.33", command: ["/opt/oc"] }],
   },
 };
 
@@ -53,6 +53,29 @@ test("a dead engine fails with what to do; the store is looked at all the same",
   });
   expect(found(checks, "image")).toBeUndefined();
   expect(found(checks, "store")?.state).toBe("ok");
+});
+
+test("what process sandboxes are made of is named, and nothing is said where it was not made", async () => {
+  const directory = dist();
+  const bridge = join(directory, "bridge.cjs");
+  const clis = [
+    { cli: "opencode", version: "1.18.33", command: ["/opt/oc"], isChosen: true },
+    { cli: "claude", version: "2.1.332", command: ["/opt/c"], isChosen: true },
+    { cli: "claude", version: "2.1.220", command: ["/opt/c2"], isChosen: false },
+  ];
+  const bundle = { node: process.execPath, bridge, piExtension: bridge, clis };
+  const env = { DOCKER_HOST: DEAD_ENGINE, HOLDFAST_DIST: directory };
+  expect(found((await doctor(env)).checks, "bundle")).toBeUndefined();
+  writeFileSync(join(directory, "bundle.json"), JSON.stringify(bundle));
+  expect(found((await doctor(env)).checks, "bundle")).toMatchObject({
+    state: "warning",
+    fix: "npm run image -- --bundle-only",
+  });
+  writeFileSync(bridge, "");
+  expect(found((await doctor(env)).checks, "bundle")).toMatchObject({
+    state: "ok",
+    detail: "process sandboxes with opencode 1.18.33, claude 2.1.332",
+  });
 });
 
 test.for([

@@ -27,8 +27,8 @@ function build(values: Record<string, string | boolean>, made: ReturnType<typeof
 test("the build's own program runs with the options, and a build that works is exit code 0", async () => {
   const engine = await startEngineStandIn({ images: {} });
   const made = packageWith(0, engine);
-  expect(await build({ base: "debian:12", tag: "a/b:c", json: true }, made)).toBe(0);
-  expect(made.words()).toEqual(["--base", "debian:12", "--tag", "a/b:c", "--json"]);
+  expect(await build({ base: "debian:12", claude: "2.1.220", tag: "a/b:c", json: true }, made)).toBe(0);
+  expect(made.words()).toEqual(["--base", "debian:12", "--claude", "2.1.220", "--tag", "a/b:c", "--json"]);
 });
 
 test("without an engine it says so before it starts; the bundle alone needs none", async () => {

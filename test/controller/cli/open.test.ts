@@ -10,6 +10,8 @@ import {
   openCommandHost,
 } from "../../../controller/cli/open.ts";
 import { MemberOptions } from "../../../controller/store/records.ts";
+import { CliName } from "../../../protocol/locator.ts";
+import { protocolProblem } from "../../../protocol/model-protocol.ts";
 import { keptOutput } from "../../support/cli.ts";
 import { startEngineStandIn } from "../../support/engine.ts";
 import { DIGEST_A } from "../../support/samples.ts";
@@ -27,7 +29,10 @@ function surroundings(options: { engine?: string; isBuilt?: boolean; hasBundle?:
   if (options.hasBundle === true) {
     const bridge = join(dist, "bridge.cjs");
     writeFileSync(bridge, "");
-    writeFileSync(join(dist, "bundle.json"), JSON.stringify({ node: process.execPath, bridge, clis: [] }));
+    writeFileSync(
+      join(dist, "bundle.json"),
+      JSON.stringify({ node: process.execPath, bridge, piExtension: bridge, clis: [] }),
+    );
   }
   return readEnvironment(
     { store: temporaryDirectory() },
@@ -83,5 +88,9 @@ test("without an engine a host opens in silence, unless the store has containers
 });
 
 test("the members that the command line makes fit the store", () => {
-  expect(MemberOptions.safeParse(memberOptions("m")).success).toBe(true);
+  for (const cli of CliName.options) {
+    const options = memberOptions(cli, "m");
+    expect(MemberOptions.safeParse(options).success, cli).toBe(true);
+    expect(protocolProblem(cli, options.model.protocol), cli).toBeNull();
+  }
 });

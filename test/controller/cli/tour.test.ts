@@ -14,8 +14,11 @@ function surroundings() {
   const dist = temporaryDirectory();
   const bridge = join(dist, "bridge.cjs");
   writeFileSync(bridge, "");
-  const clis = [{ cli: "opencode", version: "1", binary: "/nonexistent/opencode" }];
-  writeFileSync(join(dist, "bundle.json"), JSON.stringify({ node: process.execPath, bridge, clis }));
+  const clis = [{ cli: "opencode", version: "1", command: ["/nonexistent/opencode"], isChosen: true }];
+  writeFileSync(
+    join(dist, "bundle.json"),
+    JSON.stringify({ node: process.execPath, bridge, piExtension: bridge, clis }),
+  );
   const directory = temporaryDirectory();
   const environment = readEnvironment(
     { store: directory },

@@ -142,6 +142,47 @@ test("the real key takes the place of the placeholder; the client's own credenti
   expect(model.seen[0]?.headers.host).toBe(new URL(model.url).host);
 });
 
+test("the key goes into the header of the request's protocol; headers of the protocol's own pass", async () => {
+  const model = await upstream((_, reply) => reply.end("{}"));
+  const socketPath = await relay({ baseUrl: model.url });
+  const headers = {
+    authorization: "Bearer placeholder",
+    "x-api-key": "placeholder",
+    "api-key": "placeholder",
+    "anthropic-version": "2023-06-01",
+    "anthropic-beta": "one,two",
+  };
+  const cases: Array<[string, { authorization?: string; "x-api-key"?: string }]> = [
+    ["/v1/messages?beta=true", { "x-api-key": KEY }],
+    ["/v1/messages/count_tokens?beta=true", { "x-api-key": KEY }],
+    ["/v1/responses", { authorization: `Bearer ${KEY}` }],
+    ["/v1/chat/completions", { authorization: `Bearer ${KEY}` }],
+  ];
+  for (const [path] of cases) await send(socketPath, { path, headers, body: "{}" });
+  for (const [at, [path, expected]] of cases.entries()) {
+    const { url, raw, headers: got } = model.seen[at] as Seen;
+    expect(url).toBe(path.replace("/v1/", "/base/"));
+    const { authorization, "x-api-key": apiKey } = got;
+    expect({ authorization, "x-api-key": apiKey }, path).toEqual({
+      authorization: expected.authorization,
+      "x-api-key": expected["x-api-key"],
+    });
+    expect(JSON.stringify(raw), path).not.toContain("placeholder");
+    expect(got).toMatchObject({ "anthropic-version": "2023-06-01", "anthropic-beta": "one,two" });
+  }
+});
+
+test("what a CLI asks beside the API is answered here, without a body where none may be, and reaches no provider", async () => {
+  const model = await upstream((_, reply) => reply.end("{}"));
+  const socketPath = await relay({ baseUrl: model.url });
+  const head = await send(socketPath, { method: "HEAD", path: "/api/hello" });
+  expect([head.status, head.body]).toEqual([404, ""]);
+  const get = await send(socketPath, { method: "GET", path: "/api/claude_cli/bootstrap" });
+  expect(get.status).toBe(404);
+  expect(JSON.parse(get.body)).toMatchObject({ type: "error", error: { type: "holdfast_relay" } });
+  expect(model.seen).toEqual([]);
+});
+
 test("a model without a key gets no credentials at all", async () => {
   const model = await upstream((_, reply) => reply.end("{}"));
   const socketPath = await relay({ baseUrl: model.url, key: null });

@@ -18,7 +18,7 @@ const RECORD = {
   manifestSha256: sha256("the manifest"),
   manifest: {
     files: [{ path: BRIDGE, sha256: sha256("the bridge") }],
-    clis: [{ cli: "opencode", version: "1.14.50", binary: "/opt/clis/opencode" }],
+    clis: [{ cli: "opencode", version: "1.14.50", command: ["/opt/clis/opencode"] }],
   },
 };
 const SPEC = { storeId: "store-1", sandboxId: "box", generation: 2, directory: "/var/s/box" };

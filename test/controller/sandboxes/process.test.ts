@@ -50,6 +50,17 @@ function recordOf(directory: string): { containerId: string; pid: number | null;
   }
 }
 
+test("what belongs beside the bridge is copied with it and removed with it", async () => {
+  const extension = join(temporaryDirectory(), "pi-extension.mjs");
+  writeFileSync(extension, "export default () => undefined;");
+  const { driver, spec, directory } = rig(FOREVER, { besideBridge: [extension] });
+  await driver.create(spec);
+  writeFileSync(extension, "export default () => 'of a later build';");
+  expect(readFileSync(join(directory, "pi-extension.mjs"), "utf8")).toBe("export default () => undefined;");
+  await driver.remove(spec, "any");
+  expect(readdirSync(directory)).toEqual([]);
+});
+
 test("what is pinned is the bundle's own digest, and there is no image", async () => {
   const { driver } = rig(FOREVER);
   expect(driver.hasImage).toBe(false);

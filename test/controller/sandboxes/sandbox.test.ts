@@ -12,7 +12,7 @@ import { FakeSandboxes } from "../../support/fake-sandbox.ts";
 import { DIGEST_A, DIGEST_B } from "../../support/samples.ts";
 import { temporaryDirectory } from "../../support/temporary-directory.ts";
 
-const CLI = { cli: "opencode", version: "1.14.50", binary: "/opt/opencode" };
+const CLI = { cli: "opencode", version: "1.14.50", command: ["/opt/opencode"] };
 
 async function onEngine(root: string): Promise<SandboxDriver> {
   const engine = openEngine((await FakeEngine.start()).socketPath);
@@ -35,7 +35,7 @@ async function asProcesses(root: string): Promise<SandboxDriver> {
   const bridgePath = join(root, "bridge.cjs");
   writeFileSync(bridgePath, "setInterval(() => undefined, 60_000);");
   const environment = { HOLDFAST_TEST_RUN: process.env.HOLDFAST_TEST_RUN };
-  const clis = [{ cli: CLI.cli, version: CLI.version, command: [CLI.binary] }];
+  const clis = [{ cli: CLI.cli, version: CLI.version, command: CLI.command }];
   return processSandboxes({ bridgePath, node: process.execPath, clis, limits: {}, environment });
 }
 

@@ -1,7 +1,8 @@
 // OpenAI Chat Completions on the wire: request body -> neutral request, neutral reply -> stream or body.
-// Knows no socket and no script. Responses and Messages stand beside it as files of the same shape.
+// Knows no socket and no script. `responses.ts` and `anthropic-messages.ts` stand beside it in the same shape.
 import { z } from "zod";
 import type {
+  ErrorReason,
   FinishReason,
   NeutralRequest,
   Row,
@@ -37,6 +38,10 @@ const body = z.object({
 export const chatCompletions: WireProtocol = {
   name: "chat-completions",
   path: "/v1/chat/completions",
+  callPrefix: "call_",
+  isOverflowInStream: false,
+  overflowMessage:
+    "This model's maximum context length is 100000 tokens. However, your messages resulted in 100001 tokens. Please reduce the length of the messages.",
 
   presentedKey(headers) {
     return /^Bearer (.+)$/i.exec(headers.authorization ?? "")?.[1] ?? null;
@@ -53,6 +58,7 @@ export const chatCompletions: WireProtocol = {
       system: messages.flatMap((each) => (isSystem(each.role) ? textsOf(each.content) : [])).join("\n"),
       rows: messages.flatMap((each) => rowOf(each) ?? []),
       tools: (tools ?? []).map((tool) => tool.function.name),
+      freeformTools: [],
       stream: stream === true,
       wantsUsage: stream !== true || stream_options?.include_usage === true,
     };
@@ -88,10 +94,7 @@ export const chatCompletions: WireProtocol = {
     return { error: { message: text, type: errorType(status), param: null, code: null } };
   },
 
-  contextOverflow(text) {
-    const message =
-      text ??
-      "This model's maximum context length is 100000 tokens. However, your messages resulted in 100001 tokens. Please reduce the length of the messages.";
+  contextOverflow(message) {
     const error = {
       message,
       type: "invalid_request_error",
@@ -103,6 +106,13 @@ export const chatCompletions: WireProtocol = {
 };
 
 const FINISH: Record<FinishReason, string> = { stop: "stop", toolCalls: "tool_calls", length: "length" };
+
+const STREAM_ERROR: Record<ErrorReason, { type: string; code: string | null }> = {
+  server: { type: "server_error", code: null },
+  overloaded: { type: "server_error", code: "overloaded" },
+  rateLimit: { type: "rate_limit_error", code: "rate_limit_exceeded" },
+  contextOverflow: { type: "invalid_request_error", code: "context_length_exceeded" },
+};
 
 class ChunkWriter implements StreamWriter {
   readonly #head: object;
@@ -139,8 +149,8 @@ class ChunkWriter implements StreamWriter {
       .join("");
   }
 
-  error(text: string): string {
-    return frame({ error: { message: text, type: "server_error", param: null, code: null } });
+  error(message: string, reason: ErrorReason): string {
+    return frame({ error: { message, param: null, ...STREAM_ERROR[reason] } });
   }
 
   finish(reason: FinishReason, usage: Usage | null): string {
@@ -170,7 +180,11 @@ function wireUsage(usage: Usage) {
     prompt_tokens: usage.inputTokens,
     completion_tokens: usage.outputTokens,
     total_tokens: usage.inputTokens + usage.outputTokens,
-    prompt_tokens_details: { cached_tokens: usage.cachedInputTokens },
+    prompt_tokens_details: {
+      cached_tokens: usage.cachedInputTokens,
+      // Not OpenAI's own: of the providers that cache at a price (OpenRouter), and read by Pi.
+      ...(usage.cacheWriteTokens > 0 ? { cache_write_tokens: usage.cacheWriteTokens } : {}),
+    },
     completion_tokens_details: { reasoning_tokens: usage.reasoningTokens },
   };
 }

@@ -5,7 +5,7 @@ import type { IncomingHttpHeaders } from "node:http";
 export interface ToolCall {
   readonly id: string;
   readonly name: string;
-  /** As it stood on the wire: unparsed JSON text. */
+  /** As it stood on the wire: unparsed JSON text; for a freeform tool, its text. */
   readonly arguments: string;
 }
 
@@ -31,19 +31,28 @@ export interface NeutralRequest {
   readonly rows: readonly Row[];
   /** Names of the offered tools; empty for title and summary requests. */
   readonly tools: readonly string[];
+  /** Those of them that are called with a text instead of JSON. */
+  readonly freeformTools: readonly string[];
   readonly stream: boolean;
   /** Whether the caller asked for usage figures in the stream. */
   readonly wantsUsage: boolean;
 }
 
 export interface Usage {
+  /** All of the input: the cached and the newly cached tokens are part of it. */
   readonly inputTokens: number;
   readonly outputTokens: number;
+  /** Read from the cache. */
   readonly cachedInputTokens: number;
+  /** Written to the cache. */
+  readonly cacheWriteTokens: number;
   readonly reasoningTokens: number;
 }
 
 export type FinishReason = "stop" | "toolCalls" | "length";
+
+/** Why a provider gives up in the middle of a reply; each protocol has its own word for it. */
+export type ErrorReason = "server" | "overloaded" | "rateLimit" | "contextOverflow";
 
 /** A reply as a whole, for callers that don't stream. `finish` null: the end without a reason. */
 interface WholeReply {
@@ -55,10 +64,11 @@ interface WholeReply {
 
 /** Turns the events of one reply into wire text. Keeps what it must know about blocks already open. */
 export interface StreamWriter {
-  start(): string;
+  /** `usage` for a protocol that states the input at the start; null: no figures at all. */
+  start(usage: Usage | null): string;
   text(chunk: string): string;
   toolCall(call: ToolCall): string;
-  error(message: string): string;
+  error(message: string, reason: ErrorReason): string;
   finish(reason: FinishReason, usage: Usage | null): string;
 }
 
@@ -72,6 +82,10 @@ export interface WireProtocol {
   readonly name: string;
   /** Path of the one POST route. */
   readonly path: string;
+  /** What its providers begin the ids of tool calls with. */
+  readonly callPrefix: string;
+  /** Whether a streamed reply begins before the history is found too long: then the refusal is in the stream. */
+  readonly isOverflowInStream: boolean;
   /** The key which the request carries in this protocol's own header, or null. */
   presentedKey(headers: IncomingHttpHeaders): string | null;
   /** Throws a TypeError naming the fault when the body isn't of this protocol. */
@@ -79,5 +93,7 @@ export interface WireProtocol {
   streamWriter(request: NeutralRequest, replyId: string, createdAt: number): StreamWriter;
   whole(request: NeutralRequest, reply: WholeReply, replyId: string, createdAt: number): unknown;
   error(status: number, message: string): unknown;
-  contextOverflow(message: string | undefined): WireError;
+  contextOverflow(message: string): WireError;
+  /** What its providers say of a history that is too long. */
+  readonly overflowMessage: string;
 }

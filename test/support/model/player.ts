@@ -22,19 +22,37 @@ export interface Stage {
 type Played = Exclude<Ending, "open">;
 
 /** What a reply has when its step says nothing of usage: small, and not zero. */
-const DEFAULT_USAGE: Usage = { inputTokens: 100, outputTokens: 10, cachedInputTokens: 0, reasoningTokens: 0 };
+const DEFAULT_USAGE: Usage = {
+  inputTokens: 100,
+  outputTokens: 10,
+  cachedInputTokens: 0,
+  cacheWriteTokens: 0,
+  reasoningTokens: 0,
+};
+const NO_TOKENS: Usage = { ...DEFAULT_USAGE, inputTokens: 0, outputTokens: 0 };
 
 export async function play(step: Step, stage: Stage, isFailure: boolean): Promise<Played> {
-  if (isFailure && step.failFirst !== undefined) return sendStatus(stage, step.failFirst);
+  if (isFailure && step.failFirst !== undefined) {
+    if (!("step" in step.failFirst)) return sendStatus(stage, step.failFirst);
+    return play(step.failFirst.step, stage, false);
+  }
   if (step.beforeFirstByteMs !== undefined) await stage.clock.sleep(step.beforeFirstByteMs, stage.signal);
   if (step.kind === "status") return sendStatus(stage, step);
-  if (step.kind === "contextOverflow") return sendStatus(stage, stage.protocol.contextOverflow(step.message));
+  if (step.kind === "contextOverflow") return overflow(stage, step.message);
   if (step.kind === "destroy") {
     stage.breaking("destroyed");
     stage.response.destroy();
     return "destroyed";
   }
   return stage.request.stream ? playStream(step, stage) : playWhole(step, stage);
+}
+
+async function overflow(stage: Stage, message = stage.protocol.overflowMessage): Promise<Played> {
+  const { protocol, request } = stage;
+  if (!protocol.isOverflowInStream || !request.stream) {
+    return sendStatus(stage, protocol.contextOverflow(message));
+  }
+  return playStream({ kind: "errorChunk", message, reason: "contextOverflow" }, stage);
 }
 
 export function sendStatus(
@@ -60,7 +78,7 @@ async function playStream(step: BodyStep, stage: Stage): Promise<Played> {
   });
   response.flushHeaders();
   if (step.kind === "hang") return untilAborted(signal);
-  await write(stage, writer.start());
+  await write(stage, writer.start(usageOf(step.kind === "reply" ? step.usage : undefined)));
   if (step.kind === "neverEnd") return repeat(step, stage, (chunk) => writer.text(chunk));
   for (const [index, chunk] of chunksOf(step.text).entries()) {
     if (index > 0) await pause(step, stage);
@@ -75,7 +93,7 @@ async function playStream(step: BodyStep, stage: Stage): Promise<Played> {
       response.end();
       return "endedEarly";
     case "errorChunk":
-      response.end(writer.error(step.message));
+      response.end(writer.error(step.message, step.reason));
       return "errorChunk";
     case "reply":
       return finishStream(step, stage, writer);
@@ -83,7 +101,7 @@ async function playStream(step: BodyStep, stage: Stage): Promise<Played> {
 }
 
 async function finishStream(step: ReplyStep, stage: Stage, writer: StreamWriter): Promise<Played> {
-  const calls = callsOf(step, stage.makeId);
+  const calls = callsOf(step, stage);
   for (const [index, call] of calls.entries()) {
     if (index > 0 || step.text !== undefined) await pause(step, stage);
     await write(stage, writer.toolCall(call));
@@ -105,7 +123,7 @@ async function playWhole(step: BodyStep, stage: Stage): Promise<Played> {
   const isReply = step.kind === "reply";
   const reply = {
     text: chunksOf(step.text).join(""),
-    toolCalls: isReply ? callsOf(step, stage.makeId) : [],
+    toolCalls: isReply ? callsOf(step, stage) : [],
     finish: isReply ? finishOf(step) : null,
     usage: isReply ? usageOf(step.usage) : null,
   };
@@ -156,12 +174,21 @@ function untilAborted(signal: AbortSignal): Promise<never> {
   });
 }
 
-function callsOf(step: ReplyStep, makeId: () => string): ToolCall[] {
+function callsOf(step: ReplyStep, { makeId, protocol, request }: Stage): ToolCall[] {
   return (step.toolCalls ?? []).map(({ id, name, arguments: args }) => ({
-    id: id ?? `call_${makeId()}`,
+    id: id ?? `${protocol.callPrefix}${makeId()}`,
     name,
-    arguments: typeof args === "string" ? args : JSON.stringify(args),
+    arguments: typeof args === "string" ? args : filledIn(JSON.stringify(args), request),
   }));
+}
+
+/** `$result.KEY` stands for that key of the newest tool result: what the CLI alone knows, such as an id that it gave. */
+function filledIn(args: string, { rows }: NeutralRequest): string {
+  const text = rows.findLast(({ role }) => role === "tool")?.text ?? "";
+  return args.replaceAll(/\$result\.(\w+)/g, (whole, key: string) => {
+    const value = new RegExp(`"${key}":\\s*"([^"\\\\]*)"`).exec(text)?.[1];
+    return value ?? whole;
+  });
 }
 
 function finishOf(step: ReplyStep) {
@@ -170,8 +197,14 @@ function finishOf(step: ReplyStep) {
 
 function usageOf(usage: UsageInput | undefined): Usage | null {
   if (usage === "absent") return null;
-  if (usage === "zero") return { inputTokens: 0, outputTokens: 0, cachedInputTokens: 0, reasoningTokens: 0 };
+  if (usage === "zero") return NO_TOKENS;
   if (usage === undefined) return DEFAULT_USAGE;
-  const { inputTokens, outputTokens, cachedInputTokens = 0, reasoningTokens = 0 } = usage;
-  return { inputTokens, outputTokens, cachedInputTokens, reasoningTokens };
+  const {
+    inputTokens,
+    outputTokens,
+    cachedInputTokens = 0,
+    cacheWriteTokens = 0,
+    reasoningTokens = 0,
+  } = usage;
+  return { inputTokens, outputTokens, cachedInputTokens, cacheWriteTokens, reasoningTokens };
 }

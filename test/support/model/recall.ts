@@ -1,5 +1,5 @@
 // Recall mode: answers from the received history alone, so that a right answer proves that the history was
-// really sent. Pure; looks at nothing but user rows of the request.
+// really sent. Pure; looks at nothing but the user's texts in the request.
 import type { Position } from "./history.ts";
 
 const WORD = "(?:code|secret|magic)[ -]?word";
@@ -10,12 +10,12 @@ const MENTION = new RegExp(String.raw`\b${WORD}\b`, "iu");
 const ASKING = /\?|\b(?:what|which|tell|repeat|recall|remember|remind|say|give|name|state|answer|reply)\b/iu;
 
 export function recall(position: Position): string {
-  const text = position.lastUser?.text ?? "";
+  const text = position.lastText;
   const told = toldWord(text);
   if (told !== null) return `Noted: ${told}.`;
   if (!MENTION.test(text) || !ASKING.test(text)) return "All right.";
-  for (const row of position.earlierUsers.toReversed()) {
-    const word = toldWord(row.text);
+  for (const earlier of position.earlierTexts.toReversed()) {
+    const word = toldWord(earlier);
     if (word !== null) return `The code word is ${word}.`;
   }
   return "I can't find a code word in this conversation.";

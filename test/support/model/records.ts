@@ -35,6 +35,8 @@ export interface ModelRequest {
   readonly protocol: string;
   /** Lower-case names; values of headers that carry secrets are replaced by `<redacted>`. */
   readonly headers: Readonly<Record<string, string>>;
+  /** Id of the subagent that asks, where its CLI says so in a header; null: the main chain, or not known. */
+  readonly agent: string | null;
   /** First 12 hex digits of the SHA-256 of the presented key; null: no key arrived. See `keyHash`. */
   readonly keyHash: string | null;
   readonly arrivedAt: number;
@@ -74,6 +76,7 @@ export class Records {
       id: this.#nextId++,
       protocol,
       headers: redacted(headers),
+      agent: agentOf(headers),
       keyHash: key === null ? null : keyHash(key),
       arrivedAt,
       bodyText: null,
@@ -169,6 +172,14 @@ export class Records {
 
 export function keyHash(key: string): string {
   return createHash("sha256").update(key).digest("hex").slice(0, 12);
+}
+
+/** Claude Code names a subagent; in Codex a subagent is a thread of its own in the session of its root. */
+function agentOf(headers: IncomingHttpHeaders): string | null {
+  const named = headers["x-claude-code-agent-id"];
+  if (typeof named === "string") return named;
+  const { "thread-id": thread, "session-id": session } = headers;
+  return typeof thread === "string" && session !== undefined && thread !== session ? thread : null;
 }
 
 function redacted(headers: IncomingHttpHeaders): Record<string, string> {

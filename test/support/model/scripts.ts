@@ -94,7 +94,7 @@ export class Scripts {
   }
 
   #pick(key: string, position: Position, purpose: Purpose): Script | null {
-    const text = position.lastUser?.text ?? "";
+    const text = position.lastText;
     const side = purpose === "title" || purpose === "summary" ? purpose : undefined;
     const hit = this.#registered.find(
       (each) => each.left > 0 && each.purpose === side && isMatch(each.match, text),

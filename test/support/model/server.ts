@@ -4,6 +4,7 @@ import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import { anthropicMessages, countTokens } from "./anthropic-messages.ts";
 import { BodyFault, parseJson, readBody } from "./body.ts";
 import { chatCompletions } from "./chat-completions.ts";
 import { type Clock, realClock } from "./clock.ts";
@@ -13,6 +14,7 @@ import type { NeutralRequest, WireProtocol } from "./neutral.ts";
 import { play, sendStatus } from "./player.ts";
 import { recall } from "./recall.ts";
 import { type LiveRecord, type ModelRequest, Records } from "./records.ts";
+import { responses } from "./responses.ts";
 import { type Choice, type ScriptOptions, Scripts } from "./scripts.ts";
 import type { StepInput } from "./steps.ts";
 
@@ -30,7 +32,7 @@ export interface ModelServerOptions {
 }
 
 export interface ModelServer {
-  /** Base URL for the CLI: `http://127.0.0.1:PORT/v1`. */
+  /** Base URL for the CLI: `http://127.0.0.1:PORT/v1`; Claude Code wants its origin alone. */
   readonly url: string;
   /** Plays the steps for turns whose last user text contains or fits `match`; one step a model call. */
   script(match: string | RegExp, steps: readonly StepInput[], options?: ScriptOptions): void;
@@ -39,7 +41,7 @@ export interface ModelServer {
   /** Plays the steps for all that nothing else claims, before recall. */
   setDefault(steps: readonly StepInput[]): void;
   requests(): ModelRequest[];
-  /** Those with tools: no title and no summary requests. */
+  /** Those of the main chains and of subagents (`agent` tells them apart): no title and no summary requests. */
   mainRequests(): ModelRequest[];
   droppedRequests(): number;
   /** Resolves with the first kept or coming request that the predicate accepts, as it then stands. */
@@ -50,7 +52,7 @@ export interface ModelServer {
   close(): Promise<void>;
 }
 
-const PROTOCOLS: readonly WireProtocol[] = [chatCompletions];
+const PROTOCOLS: readonly WireProtocol[] = [chatCompletions, responses, anthropicMessages];
 
 export async function startModelServer(options: ModelServerOptions = {}): Promise<ModelServer> {
   const records = new Records();
@@ -108,6 +110,11 @@ async function route(message: IncomingMessage, response: ServerResponse, parts: 
   const protocol = PROTOCOLS.find((each) => each.path === path);
   if (protocol !== undefined && message.method === "POST") return answer(message, response, protocol, parts);
   if (path === "/v1/models" && message.method === "GET") return listModels(message, response, parts);
+  if (path === COUNT_PATH && message.method === "POST") return count(message, response, parts);
+  if (path === "/api/hello" && message.method === "HEAD") {
+    response.end();
+    return;
+  }
   message.resume();
   send(response, 404, chatCompletions.error(404, `nothing at ${message.method} ${path}`));
 }
@@ -121,6 +128,16 @@ function listModels(message: IncomingMessage, response: ServerResponse, { option
   const ids = options.models ?? ["m1"];
   const data = ids.map((id) => ({ id, object: "model", created: 0, owned_by: "loopback" }));
   send(response, 200, { object: "list", data });
+}
+
+const COUNT_PATH = `${anthropicMessages.path}/count_tokens`;
+
+async function count(message: IncomingMessage, response: ServerResponse, { options }: Parts): Promise<void> {
+  const text = await readBody(message);
+  const key = anthropicMessages.presentedKey(message.headers);
+  if (options.expectedKey !== undefined && key !== options.expectedKey) {
+    send(response, 401, anthropicMessages.error(401, "wrong or missing key"));
+  } else send(response, 200, countTokens(text));
 }
 
 async function answer(
@@ -202,5 +219,6 @@ const BUILT_IN = {
   main: "OK.",
   plain: "OK.",
   title: "Loopback chat",
-  summary: "A summary of the conversation so far.",
+  // Claude Code 2.1.332 asks twice when the tags are missing.
+  summary: "<summary>A summary of the conversation so far.</summary>",
 } as const;

@@ -19,23 +19,49 @@ const usage = z.union([
     inputTokens: count,
     outputTokens: count,
     cachedInputTokens: count.optional(),
+    cacheWriteTokens: count.optional(),
     reasoningTokens: count.optional(),
   }),
 ]);
 
-const failFirst = z.strictObject({
-  times: z.number().int().min(1),
-  status: statusCode.default(500),
-  headers: headers.optional(),
-  body: z.unknown().optional(),
-});
+const times = z.number().int().min(1);
+
+const cut = { kind: z.literal("cut"), text };
+const endEarly = { kind: z.literal("endEarly"), text };
+const destroy = { kind: z.literal("destroy") };
+const errorChunk = {
+  kind: z.literal("errorChunk"),
+  text: text.optional(),
+  message: z.string().default("scripted error"),
+  /** What the protocol calls the error. */
+  reason: z.enum(["server", "overloaded", "rateLimit", "contextOverflow"]).default("server"),
+};
+
+const failFirst = z.union([
+  z.strictObject({
+    times,
+    status: statusCode.default(500),
+    headers: headers.optional(),
+    body: z.unknown().optional(),
+  }),
+  z.strictObject({
+    times,
+    /** Breaks like the step of that kind. */
+    step: z.discriminatedUnion("kind", [
+      z.strictObject(cut),
+      z.strictObject(endEarly),
+      z.strictObject(destroy),
+      z.strictObject(errorChunk),
+    ]),
+  }),
+]);
 
 const common = {
   /** Silence before the first byte, headers included. */
   beforeFirstByteMs: delayMs.optional(),
   /** Pause before every chunk but the first. */
   betweenChunksMs: delayMs.optional(),
-  /** So many requests that reach this step get the status first. */
+  /** So many requests that reach this step get the status, or break, first. */
   failFirst: failFirst.optional(),
 };
 
@@ -62,18 +88,13 @@ const step = z.discriminatedUnion("kind", [
   /** The text again and again until the client goes. */
   z.strictObject({ kind: z.literal("neverEnd"), text, everyMs: delayMs.min(1).default(50), ...common }),
   /** Some text, then a reset of the connection. */
-  z.strictObject({ kind: z.literal("cut"), text, ...common }),
+  z.strictObject({ ...cut, ...common }),
   /** Some text, then a clean end without a finish reason. */
-  z.strictObject({ kind: z.literal("endEarly"), text, ...common }),
+  z.strictObject({ ...endEarly, ...common }),
   /** Some text, then an error inside the stream and a clean end. */
-  z.strictObject({
-    kind: z.literal("errorChunk"),
-    text: text.optional(),
-    message: z.string().default("scripted error"),
-    ...common,
-  }),
+  z.strictObject({ ...errorChunk, ...common }),
   /** The connection closed before any header. */
-  z.strictObject({ kind: z.literal("destroy"), ...common }),
+  z.strictObject({ ...destroy, ...common }),
   z.strictObject({
     kind: z.literal("status"),
     status: statusCode,

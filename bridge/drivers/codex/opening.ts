@@ -1,0 +1,102 @@
+/**
+ * From a started `codex app-server` to a thread that may be used: it answers, it is the pinned version, and the thread is
+ * a new one, or the saved one with its last settled turn in the history that codex loads. All before the first prompt.
+ *
+ *   initialize ─▶ answer: ready ─▶ initialized ─▶ thread/start | thread/resume ─▶ thread ─▶ its record is read
+ */
+import { clip, HoldfastError } from "../../../protocol/errors.ts";
+import { NativeId } from "../../../protocol/ids.ts";
+import type { Locator } from "../../../protocol/locator.ts";
+import { limited } from "../../limited.ts";
+import type { Pipe } from "../stdio/resident.ts";
+import { type CodexChannel, openChannel } from "./channel.ts";
+import { threadOptions } from "./launch-plan.ts";
+import { Hello, OpenThread, readNative, type TokenUsage } from "./native-message.ts";
+import { createRolloutProof } from "./rollout.ts";
+import { readRecord } from "./rollout-file.ts";
+import type { CodexSessionOptions } from "./session.ts";
+
+const CLIENT = { name: "holdfast", title: "Holdfast", version: "1" };
+
+/** How codex refuses to resume what it does not have; every other refusal may pass. */
+const NOT_THERE = /^(no rollout found\b|invalid session id\b)/;
+/** It has the record, and can't begin to read it. */
+const NOT_WHOLE = /\b(is empty|does not start with session metadata)$/;
+
+/**
+ * @param locator of the thread to resume, or null for a new one
+ * Throws CONTEXT_LOST, CLI_NOT_READY and its like; the process is still to be ended.
+ */
+export async function openThread(pipe: Pipe, locator: Locator | null): Promise<CodexSessionOptions> {
+  const { request } = pipe;
+  const channel = openChannel(pipe);
+  let usage: TokenUsage | null = null;
+  pipe.listen({
+    onMessage(raw) {
+      const message = readNative(raw);
+      if (message?.kind === "result" || message?.kind === "refused") channel.takeAnswer(message);
+      if (message?.kind === "event" && message.event.method === "thread/tokenUsage/updated")
+        usage = message.event.params.tokenUsage;
+    },
+    onLost: channel.fail,
+  });
+  await greet(pipe, channel);
+  const options = threadOptions(request.launch);
+  const opened =
+    locator === null
+      ? await channel.ask("thread/start", { ...options, cwd: request.slot.workspace })
+      : await resume(channel, { ...options, threadId: locator.nativeId, excludeTurns: true });
+  const read = OpenThread.safeParse(opened);
+  if (!read.success || !NativeId.safeParse(read.data.thread.id).success)
+    throw new HoldfastError("CLI_NOT_READY", "codex does not say what its thread is");
+  const { thread, cwd } = read.data;
+  if (locator === null) {
+    if (cwd !== request.slot.workspace)
+      throw new HoldfastError("CLI_NOT_READY", "the new thread has another working directory");
+  } else {
+    if (thread.id !== locator.nativeId)
+      throw lost(`the CLI resumed another session (${thread.id.slice(0, 64)})`);
+    if (cwd !== locator.directory) throw elsewhere();
+    await proveTail(pipe, thread.path ?? null, locator);
+  }
+  return { pipe, channel, nativeId: thread.id, directory: cwd, usage };
+}
+
+/** The saved conversation is not what codex has: no further try would change that. */
+const lost = (reason: string) => new HoldfastError("CONTEXT_LOST", clip(reason));
+export const elsewhere = () => lost("the session belongs to another working directory");
+
+async function greet({ request }: Pipe, channel: CodexChannel): Promise<void> {
+  const { clock, limits, signal, cliVersion } = request;
+  const limitMs = limits.readyMs;
+  const greeting = { clientInfo: CLIENT, capabilities: { experimentalApi: true } };
+  const answer = await limited({ clock, limitMs, code: "CLI_NOT_READY", what: "codex's start", signal }, () =>
+    channel.ask("initialize", greeting, limitMs),
+  );
+  const hello = Hello.safeParse(answer);
+  const version = hello.success ? /^[^/]*\/(\S+)/.exec(hello.data.userAgent)?.[1] : undefined;
+  if (version !== cliVersion) {
+    throw new HoldfastError(
+      "CLI_NOT_READY",
+      `codex is ${clip(version ?? "without a version", 64)}, pinned is ${cliVersion}`,
+    );
+  }
+  await channel.notify("initialized");
+}
+
+async function resume(channel: CodexChannel, params: unknown): Promise<unknown> {
+  const answer = await channel.call("thread/resume", params);
+  if (answer.kind === "result") return answer.result;
+  if (NOT_THERE.test(answer.message)) throw lost("the CLI has no session with the saved id");
+  if (NOT_WHOLE.test(answer.message)) throw lost("the CLI has no history for the saved id");
+  throw new HoldfastError("CLI_REFUSED", `thread/resume: ${answer.message.slice(0, 500)}`);
+}
+
+/** Law 8: what codex has loaded contains the last settled turn. */
+async function proveTail({ request }: Pipe, path: string | null, locator: Locator): Promise<void> {
+  if (path === null) throw lost("the CLI does not say where its history is");
+  const proof = createRolloutProof(locator.nativeId, locator.tail?.id ?? null);
+  const isThere = await readRecord(request.slot, path, proof.line);
+  const problem = isThere ? proof.problem() : "the CLI has no history for the saved id";
+  if (problem !== null) throw lost(problem);
+}

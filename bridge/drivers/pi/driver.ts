@@ -1,0 +1,61 @@
+/**
+ * The driver for pi (`--mode rpc`): starts a process with a new session, or with the saved one, and proves before the
+ * first prompt that it is the very conversation (`opening.ts`).
+ */
+import { HoldfastError } from "../../../protocol/errors.ts";
+import type { Locator } from "../../../protocol/locator.ts";
+import { processesLeft } from "../../process.ts";
+import type { Driver, DriverManifest, LaunchRequest, LaunchResult } from "../driver.ts";
+import { openPipeResident, startPipe } from "../stdio/resident.ts";
+import { piExtensionPath } from "./extension-path.ts";
+import { isSessionId, launchArguments, launchEnvironment } from "./launch-plan.ts";
+import { elsewhere, lost, openSession } from "./opening.ts";
+import { createPiSession } from "./session.ts";
+
+const manifest: DriverManifest = {
+  cli: "pi",
+  gate: "answer-on-pipe",
+  provesDelivery: false,
+  asksPermission: true,
+  asksQuestions: true,
+  reportsUsage: true,
+  hasSubagents: false,
+  ranges: {},
+};
+
+export const PI: Driver = {
+  manifest,
+  launch,
+  // A message may be stored by a process that never said so, and pi knows no id of ours to find it by.
+  proveDelivery: async () => "unclear",
+};
+
+async function launch(request: LaunchRequest, locator: Locator | null): Promise<LaunchResult> {
+  const { launch: plan, slot, modelUrl } = request;
+  // Pi finds sessions by the folder in which it runs: from another one it would offer a copy.
+  if (locator !== null && locator.directory !== slot.workspace) return notResumed(elsewhere());
+  if (locator !== null && !isSessionId(locator.nativeId))
+    return notResumed(lost("the saved id is none of pi's"));
+  const path = process.env.PATH ?? "/usr/bin:/bin";
+  const pipe = await startPipe(request, {
+    args: launchArguments(plan, piExtensionPath(), locator?.nativeId ?? null),
+    environment: launchEnvironment({ slot, launch: plan, modelUrl, path }),
+    ownKey: "type",
+  });
+  try {
+    const resident = openPipeResident(pipe, createPiSession(await openSession(pipe, locator)));
+    if (locator === null) return { kind: "new", resident };
+    return { kind: "resumed", resident, resume: { kind: "proven" } };
+  } catch (error) {
+    const left = await pipe.stop(true);
+    if (left.length > 0) throw processesLeft(left);
+    if (locator !== null && error instanceof HoldfastError) return notResumed(error);
+    throw error;
+  }
+}
+
+/** While a locator is being resumed a passing fault is an error of its own and never LOST. */
+function notResumed({ code, message }: HoldfastError): LaunchResult {
+  const kind = code === "CONTEXT_LOST" ? "lost" : "error";
+  return { kind: "not_resumed", resume: { kind, reason: message } };
+}
