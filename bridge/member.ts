@@ -139,6 +139,7 @@ export function createMember(options: MemberOptions): Member {
               nativeId: residence.resident.nativeId,
             }
           : null,
+      mustProve: submission.mustProve,
       launchDigest: submission.launch.digest,
       resume: null,
     };

@@ -3,7 +3,6 @@
  */
 import { randomUUID } from "node:crypto";
 import * as z from "zod/mini";
-import type { Clock } from "../protocol/clock.ts";
 import { asHoldfastError, type ErrorCode, HoldfastError } from "../protocol/errors.ts";
 import { OurId } from "../protocol/ids.ts";
 import { CliName } from "../protocol/locator.ts";
@@ -13,10 +12,12 @@ import { isOpen } from "../protocol/record-state.ts";
 import type { Settlement } from "../protocol/settlement.ts";
 import { admitTurn, launchOf } from "./admission.ts";
 import { realClock } from "./clock.ts";
+import type { Host, HostOptions } from "./host-contract.ts";
 import { hostSettlement } from "./host-settlement.ts";
-import { openRequests, type UserRequest } from "./open-requests.ts";
+import { checkNote, inspectTurn } from "./inspection.ts";
+import { openRequests } from "./open-requests.ts";
 import { reconcile } from "./reconcile.ts";
-import { checkedBase, type ModelRoute } from "./relay/forwarder.ts";
+import { checkedBase } from "./relay/forwarder.ts";
 import { createLiveSandbox, type LiveSandbox } from "./sandbox-handle.ts";
 import { sandboxPaths } from "./sandboxes/directory.ts";
 import type { SandboxDriver } from "./sandboxes/sandbox.ts";
@@ -28,59 +29,9 @@ import {
   type TurnRow,
 } from "./store/records.ts";
 import { openStore } from "./store/sqlite-store.ts";
-import type { Store } from "./store/store.ts";
-import { createLiveTurn, type TurnHandle } from "./turn-handle.ts";
+import { createLiveTurn } from "./turn-handle.ts";
 
-export interface HostOptions {
-  /** Folder of the store and of the sandboxes' sockets; made when missing, owner-only. */
-  directory: string;
-  /** One driver a kind of sandbox that this host offers. */
-  drivers: readonly SandboxDriver[];
-  model: ModelRoute;
-  clock?: Clock;
-  /** Things that went wrong and were handled; never a user's or a model's text. */
-  onWarning?: (what: string, detail: string) => void;
-}
-
-export interface TurnOptions {
-  /** The platform's own id for the turn; made when missing. */
-  id?: string;
-  /** Limit of the whole turn, ms; the bridge's own when missing. */
-  limitMs?: number;
-}
-
-export interface Host {
-  /** Makes a sandbox. Nothing runs yet. Throws SANDBOX_EXISTS. */
-  createSandbox(options: { kind: SandboxKind; id?: string }): SandboxRow;
-  sandboxes(): SandboxRow[];
-  /** Starts it and attests its helper, without a turn. Throws ATTESTATION_FAILED with every reason. */
-  startSandbox(id: string): Promise<void>;
-  /** Stops it; its files and conversations stay. Throws MEMBER_BUSY while a turn runs, unless `abort`. */
-  stopSandbox(id: string, options?: { abort?: boolean }): Promise<void>;
-  /** Removes it with everything in it. May be repeated. */
-  removeSandbox(id: string): Promise<void>;
-  /** Default: everything is allowed, once each, and nothing works on behind a turn that has ended. */
-  createMember(
-    options: { sandbox: string; cli: CliName; id?: string } & Pick<MemberOptions, "model"> &
-      Partial<MemberOptions>,
-  ): MemberRow;
-  member(id: string): MemberRow;
-  membersOf(sandbox: string): MemberRow[];
-  /** Submits a message. Returns once the turn is durable here; everything else is the handle's to tell. */
-  submit(member: string, text: string, options?: TurnOptions): TurnHandle;
-  /** A turn that runs now, or null. */
-  running(turn: string): TurnHandle | null;
-  turn(id: string): TurnRow;
-  /** Permissions and questions of the member that wait for the user, oldest first; also after a restart. */
-  openRequests(member: string): UserRequest[];
-  /** Throws REQUEST_UNKNOWN, REQUEST_CLOSED, ABORT_NO_TURN. The turn's events tell what became of it. */
-  answerPermission(params: Params<"permission.answer">): Promise<void>;
-  /** `answers` null rejects the question. Throws as above, and REQUEST_INVALID for answers that do not fit. */
-  answerQuestion(params: Params<"question.answer">): Promise<void>;
-  readonly store: Store;
-  /** Lets go of everything; sandboxes and their turns go on. */
-  close(): Promise<void>;
-}
+export type { Host, HostOptions, TurnOptions } from "./host-contract.ts";
 
 /** What a bridge answers when it did not take the turn; after every other failure nobody knows. */
 const NOT_TAKEN: ReadonlySet<ErrorCode> = new Set([
@@ -188,6 +139,7 @@ export async function openHost(options: HostOptions): Promise<Host> {
         launch,
         locator: member.pending_locator ?? member.locator,
         locatorIsPending: member.pending_locator !== null,
+        mustProve: member.must_prove,
         settledTurns: member.settled_turns,
         container,
         limitMs,
@@ -322,6 +274,16 @@ export async function openHost(options: HostOptions): Promise<Host> {
       return null;
     },
     turn: turnRow,
+    inspect(id) {
+      const turn = turnRow(id);
+      return inspectTurn({
+        turn,
+        member: memberRow(turn.member),
+        events: store.eventsOf(id),
+        inspection: store.inspectionOf(id),
+      });
+    },
+    recordInspection: (turn, note) => store.recordInspection(turn, checkNote(note)),
     openRequests: (member) =>
       store
         .openTurnsOf(memberRow(member).sandbox)

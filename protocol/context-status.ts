@@ -18,6 +18,8 @@ export interface ContextFacts {
   container: ContainerIdentity;
   /** The process that is resident for this member, or null. */
   resident: { tookLastTurn: boolean; launchDigest: string; nativeId: string | null } | null;
+  /** Why a resident process may not go on by itself though it looks right, or null; see `turn.submit`. */
+  mustProve: string | null;
   /** The digest that this turn's launch would have. */
   launchDigest: string;
   /** Null while no resume was tried. */
@@ -62,6 +64,7 @@ function lost(reason: string): ContextDecision {
 /** Why a resident process can't take the turn, or null when it can. */
 function restartReason(facts: ContextFacts): string | null {
   const { resident, locator } = facts;
+  if (facts.mustProve !== null) return facts.mustProve;
   if (resident === null) return "no process is resident";
   if (resident.launchDigest !== facts.launchDigest) return "the launch configuration changed";
   if (!resident.tookLastTurn) return "the resident process did not take the last turn";

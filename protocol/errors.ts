@@ -74,6 +74,14 @@ export const ERROR_CATALOGUE = {
     next: "Submit the next turn.",
   },
   IMAGE_MISSING: { summary: "The sandbox image is not in the engine.", next: "Run `holdfast image build`." },
+  INSPECTION_NEEDED: {
+    summary: "The member has an unknown turn that nobody has looked at.",
+    next: "Run `holdfast turn inspect ID`, then record a note with --note.",
+  },
+  INSPECTION_NOT_NEEDED: {
+    summary: "The turn is not unknown, or has its note already.",
+    next: "Nothing: the member takes turns.",
+  },
   INTERNAL: { summary: "A fault of Holdfast itself.", next: "Report it with the log." },
   LINK_CLOSED: { summary: "The link to the other side closed.", next: "It reconnects by itself; ask again." },
   LINK_TIMEOUT: {
@@ -82,7 +90,7 @@ export const ERROR_CATALOGUE = {
   },
   MEMBER_BUSY: {
     summary: "The member has an unresolved turn.",
-    next: "Wait for it, abort it, or inspect it when it is unknown.",
+    next: "Wait for it, or abort it.",
   },
   MEMBER_UNKNOWN: { summary: "There is no such member.", next: "List them with `holdfast sandbox ls`." },
   MESSAGE_EMPTY: { summary: "An empty message is refused.", next: "Send some text." },
@@ -101,6 +109,10 @@ export const ERROR_CATALOGUE = {
   NATIVE_FAILED: {
     summary: "The CLI ended the turn with an error of its own or of its provider.",
     next: "Read the detail; the conversation is kept.",
+  },
+  NOTE_INVALID: {
+    summary: "An inspection note has 1 to 1024 bytes of well-formed text.",
+    next: "Shorten it, or write one.",
   },
   OUTPUT_LIMIT: {
     summary: "A native line or event exceeded its limit.",

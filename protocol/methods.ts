@@ -54,6 +54,11 @@ export const METHODS = {
       locator: z.nullable(Locator),
       /** The locator's id was not verified at its settlement: it must be, before anything is sent. */
       locatorIsPending: z.boolean(),
+      /**
+       * Why what the host holds may be behind the native conversation (an `unknown` turn came before), or null: then no
+       * resident process goes on by itself, and the history is proven anew.
+       */
+      mustProve: z.nullable(z.string().check(z.minLength(1), z.maxLength(LIMITS.reasonChars))),
       settledTurns: Count,
       container: ContainerIdentity,
       /** Limit of the whole turn; 0 means the bridge's own default. */

@@ -11,6 +11,7 @@ import { createOutput, type Output } from "./output.ts";
 import { sandboxList, sandboxRemove, sandboxStop } from "./sandbox.ts";
 import { tourTurn } from "./tour-turn.ts";
 import { turnShow } from "./turn.ts";
+import { turnInspect } from "./turn-inspect.ts";
 
 const COMMANDS: readonly Command[] = [
   demo,
@@ -21,6 +22,7 @@ const COMMANDS: readonly Command[] = [
   sandboxStop,
   sandboxRemove,
   turnShow,
+  turnInspect,
 ];
 
 /** Started by the tour alone. */

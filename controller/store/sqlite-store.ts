@@ -6,6 +6,7 @@ import { Locator } from "../../protocol/locator.ts";
 import { checkMove, isOpen, recordStateOf } from "../../protocol/record-state.ts";
 import type { Settlement } from "../../protocol/settlement.ts";
 import { hostSettlement } from "../host-settlement.ts";
+import { createInspections } from "./inspections.ts";
 import { MemberRow, SandboxRow, TurnRow } from "./records.ts";
 import { settleMember } from "./settle.ts";
 import { type Database, type DatabaseOptions, openDatabase } from "./sqlite.ts";
@@ -30,6 +31,8 @@ export function openStore(options: StoreOptions): Store {
   const turn = (id: string) => db.row(TurnRow, "SELECT * FROM turns WHERE id = ?", id);
   const openTurnsOf = (id: string) => db.rows(TurnRow, `${TURNS_OF_SANDBOX} AND turns.ended_at IS NULL`, id);
 
+  const inspections = createInspections({ db, nowAt, turn, audit });
+
   function audit(what: string, subject: string, detail: string): void {
     db.run("INSERT INTO audit VALUES (?, ?, ?, ?)", nowAt(), what, subject, detail);
   }
@@ -47,6 +50,9 @@ export function openStore(options: StoreOptions): Store {
       nowAt(),
       id,
     );
+    // Whatever the CLI made of it, the host has not seen: a process that goes on by itself may know more.
+    if (state === "unknown")
+      db.run("UPDATE members SET must_prove = ? WHERE id = ?", `turn ${id} is unknown`, row.member);
     return true;
   }
 
@@ -126,8 +132,8 @@ export function openStore(options: StoreOptions): Store {
   function applyEvent(row: SandboxRow, entry: NumberedEvent, applied: Applied): void {
     const { event } = entry;
     checkOwn(row, event);
-    // The end has a place of its own in the turn's row.
-    if ("turn" in event && event.type !== "turn.ended") {
+    // The end has a place of its own in the turn's row, unless that has one: then it is kept for who looks at the turn.
+    if ("turn" in event && (event.type !== "turn.ended" || !isOpen(turn(event.turn)?.state ?? "unknown"))) {
       db.run(
         // After a rollback of the sandbox numbers come again; what was seen first stays.
         "INSERT OR IGNORE INTO turn_events VALUES (?, ?, ?, ?)",
@@ -149,6 +155,10 @@ export function openStore(options: StoreOptions): Store {
     if (event.nativeId === null) return;
     if (!claimNativeId(row.id, event.nativeId, event.member)) applied.conflicts.push(event.turn);
     const pending = member(event.member)?.pending_locator ?? null;
+    // A context that has been proven, or begins anew: the host's record and the conversation are one again.
+    const isMoving = isOpen(turn(event.turn)?.state ?? "unknown");
+    if (isMoving && (event.status === "NEW" || event.status === "RESTORED"))
+      db.run("UPDATE members SET must_prove = NULL WHERE id = ?", event.member);
     // LIVE and RESTORED come after the proof that a pending id was waiting for.
     const isProof = event.status === "LIVE" || event.status === "RESTORED";
     if (pending !== null && isProof && pending.nativeId === event.nativeId)
@@ -176,6 +186,8 @@ export function openStore(options: StoreOptions): Store {
           id,
         )
         .map(({ seq, at, event }) => NumberedEvent.parse({ seq, at, event: JSON.parse(event) })),
+    inspectionOf: inspections.of,
+    recordInspection: (id, note) => db.write(() => inspections.record(id, note)),
     locatorHistory: (id) =>
       db
         .rows(
@@ -225,7 +237,7 @@ export function openStore(options: StoreOptions): Store {
       db.write(() => {
         if (member(row.id) !== null) throw new HoldfastError("REQUEST_INVALID", `a member ${row.id} exists`);
         db.run(
-          "INSERT INTO members VALUES (?, ?, ?, ?, 0, 0, NULL, NULL, ?)",
+          "INSERT INTO members (id, sandbox, cli, options, submissions, settled_turns, created_at) VALUES (?, ?, ?, ?, 0, 0, ?)",
           row.id,
           row.sandbox,
           row.cli,
@@ -242,14 +254,7 @@ export function openStore(options: StoreOptions): Store {
         if (turn(id) !== null) throw new HoldfastError("REQUEST_INVALID", `a turn ${id} exists`);
         const open = db.row(TurnRow, "SELECT * FROM turns WHERE member = ? AND ended_at IS NULL", memberId);
         if (open !== null) throw new HoldfastError("MEMBER_BUSY", `turn ${open.id} is ${open.state}`);
-        const last = db.row(
-          TurnRow,
-          "SELECT * FROM turns WHERE member = ? ORDER BY number DESC LIMIT 1",
-          memberId,
-        );
-        if (last?.state === "unknown") {
-          throw new HoldfastError("MEMBER_BUSY", `turn ${last.id} is unknown: nobody can prove how it ended`);
-        }
+        inspections.check(memberId);
         const number = owner.submissions + 1;
         db.run("UPDATE members SET submissions = ? WHERE id = ?", number, memberId);
         db.run(

@@ -6,7 +6,15 @@ import type { NumberedEvent } from "../../protocol/events.ts";
 import type { Cursor } from "../../protocol/frame.ts";
 import type { CliName, ContainerIdentity, Locator } from "../../protocol/locator.ts";
 import type { Settlement } from "../../protocol/settlement.ts";
-import type { MemberOptions, MemberRow, SandboxKind, SandboxRow, TurnRow, Wanted } from "./records.ts";
+import type {
+  InspectionRow,
+  MemberOptions,
+  MemberRow,
+  SandboxKind,
+  SandboxRow,
+  TurnRow,
+  Wanted,
+} from "./records.ts";
 
 interface NewTurn {
   id: string;
@@ -41,14 +49,21 @@ export interface Store {
   membersOf(sandbox: string): MemberRow[];
 
   /**
-   * Admits a turn: gives it its number, durable before anything is sent. Throws MEMBER_BUSY while the member has a turn
-   * that is open or unknown.
+   * Admits a turn: gives it its number, durable before anything is sent. Throws MEMBER_BUSY while the member has an open
+   * turn, INSPECTION_NEEDED while it has an unknown one without a note.
    */
   admit(turn: NewTurn): { turn: TurnRow; member: MemberRow };
   turn(id: string): TurnRow | null;
   turnsOf(member: string, limit: number): TurnRow[];
   openTurnsOf(sandbox: string): TurnRow[];
+  /** Without its end, which is in the row; one that came after the row had ended is here. */
   eventsOf(turn: string): NumberedEvent[];
+  inspectionOf(turn: string): InspectionRow | null;
+  /**
+   * Keeps the note of whoever looked at an unknown turn; what the turn's row says stays as it is. The same note again
+   * changes nothing. Throws TURN_UNKNOWN, INSPECTION_NOT_NEEDED.
+   */
+  recordInspection(turn: string, note: string): InspectionRow;
 
   /**
    * Starts to follow a bridge's journal and returns the sequence number that was applied of it. Turns that another

@@ -232,7 +232,9 @@ test("running turns are unknown when the journal is another one, or fell behind 
     const settlement = await turn.settlement;
     expect(settlement).toMatchObject({ outcome: "unknown", error: { code: "DELIVERY_UNKNOWN" } });
     expect(settlement.evidence[0]?.what).toBe("journal_lost");
-    expect(() => fake.host.submit(member, "again")).toThrow(expect.objectContaining({ code: "MEMBER_BUSY" }));
+    expect(() => fake.host.submit(member, "again")).toThrow(
+      expect.objectContaining({ code: "INSPECTION_NEEDED" }),
+    );
     expect(bridge.submissions()).toHaveLength(1);
   }
 });

@@ -5,7 +5,7 @@ import { DatabaseSync } from "node:sqlite";
 import { expect, test } from "vitest";
 import { HoldfastError } from "../../protocol/errors.ts";
 import { FakeClock } from "../support/fake-clock.ts";
-import { type FakeHost, passing, startFakeHost } from "../support/fake-host.ts";
+import { dialAgain, type FakeHost, passing, startFakeHost } from "../support/fake-host.ts";
 import { until, within } from "../support/until.ts";
 
 async function running() {
@@ -23,16 +23,6 @@ async function running() {
 const stateOf = (fake: FakeHost) => fake.onDisk<{ state: string }>("SELECT state FROM turns")[0]?.state;
 
 /** What the fake bridge's own reconnecting would do. */
-async function dialAgain(fake: FakeHost): Promise<void> {
-  await until("the welcome", async () => {
-    const result = await fake
-      .bridge()
-      .dial()
-      .catch(() => "closed");
-    return result === "welcome";
-  });
-}
-
 test("closing lets a running turn go on: its handle says so, the record stays open", async () => {
   const { fake, turn, sandboxes } = await running();
   const reading = (async () => {

@@ -41,6 +41,7 @@ test("a turn goes its whole way: admitted, sent once with everything it needs, f
     text,
     locator: null,
     locatorIsPending: false,
+    mustProve: null,
     settledTurns: 0,
     limitMs: 5000,
     container: { containerId: "container-box", sandboxId: "box", generation: 1 },

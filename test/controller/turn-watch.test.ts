@@ -35,7 +35,9 @@ test("a container that is missing leaves its turn unknown in bounded time", asyn
   expect(settlement.evidence[0]).toMatchObject({ source: "host", what: "sandbox_gone" });
   expect(sandboxes.count("start")).toBe(1);
   // Nobody knows what became of it, so nothing follows it.
-  expect(() => fake.host.submit(member, "again")).toThrow(expect.objectContaining({ code: "MEMBER_BUSY" }));
+  expect(() => fake.host.submit(member, "again")).toThrow(
+    expect.objectContaining({ code: "INSPECTION_NEEDED" }),
+  );
 });
 
 test("a container that stopped during a turn is started again, and its journal's end of the turn adopted", async () => {

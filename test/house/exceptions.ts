@@ -6,4 +6,5 @@ export const withoutTest: Record<string, string> = {
   "bridge/drivers/driver.ts": "the driver contract: types alone; the conformance suite is its test",
   "bridge/drivers/serve/traits.ts":
     "the shape of a CLI's traits: types alone; each CLI's own file has a test",
+  "controller/host-contract.ts": "the host's calls and options: types alone; host.ts has the tests",
 };

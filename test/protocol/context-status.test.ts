@@ -3,18 +3,22 @@ import { type ContextFacts, decideContext, type ResumeResult } from "../../proto
 import { CONTAINER, DIGEST_A, DIGEST_B, LOCATOR } from "../support/samples.ts";
 import { combinations, fitting, rowsOf } from "../support/table.ts";
 
-// settled turns, locator, container, counts, resident process, resume -> decision.
+// settled turns, locator, container, counts, resident process, doubt, resume -> decision.
 // "fits": took the last turn, same launch digest, same native id. Each other word names what does not fit.
 const DECISIONS = rowsOf(`
-  none  *     *            *      *                                  *        NEW
-  some  none  *            *      *                                  *        LOST
-  some  kept  other        *      *                                  *        LOST
-  some  kept  same         other  *                                  *        LOST
-  some  kept  same         same   fits                               *        LIVE
-  some  kept  same         same   none|idle|digest|session|unnamed   untried  resume
-  some  kept  same         same   none|idle|digest|session|unnamed   proven   RESTORED
-  some  kept  same         same   none|idle|digest|session|unnamed   lost     LOST
-  some  kept  same         same   none|idle|digest|session|unnamed   error    error
+  none  *     *            *      *                                  *     *        NEW
+  some  none  *            *      *                                  *     *        LOST
+  some  kept  other        *      *                                  *     *        LOST
+  some  kept  same         other  *                                  *     *        LOST
+  some  kept  same         same   fits                               sure  *        LIVE
+  some  kept  same         same   none|idle|digest|session|unnamed   sure  untried  resume
+  some  kept  same         same   none|idle|digest|session|unnamed   sure  proven   RESTORED
+  some  kept  same         same   none|idle|digest|session|unnamed   sure  lost     LOST
+  some  kept  same         same   none|idle|digest|session|unnamed   sure  error    error
+  some  kept  same         same   *                                  doubt untried  resume
+  some  kept  same         same   *                                  doubt proven   RESTORED
+  some  kept  same         same   *                                  doubt lost     LOST
+  some  kept  same         same   *                                  doubt error    error
 `);
 
 const FITS = { tookLastTurn: true, launchDigest: DIGEST_B, nativeId: LOCATOR.nativeId };
@@ -38,6 +42,7 @@ const FACTS: ContextFacts = {
   locator: LOCATOR,
   container: CONTAINER,
   resident: FITS,
+  mustProve: null,
   launchDigest: DIGEST_B,
   resume: null,
 };
@@ -49,9 +54,10 @@ test("every combination of facts is decided as the one row of the table that fit
     ["same", "other"],
     ["same", "other"],
     Object.keys(RESIDENTS),
+    ["sure", "doubt"],
     Object.keys(RESUMES),
   ])) {
-    const [settled, locator, container, counts, resident = "", resume = ""] = values;
+    const [settled, locator, container, counts, resident = "", doubt, resume = ""] = values;
     const rows = fitting(DECISIONS, values);
     expect(rows, `one row for ${values.join(" ")}`).toHaveLength(1);
     const decision = decideContext({
@@ -59,11 +65,12 @@ test("every combination of facts is decided as the one row of the table that fit
       locator: locator === "none" ? null : { ...LOCATOR, settledTurns: counts === "same" ? 2 : 1 },
       container: container === "same" ? CONTAINER : { ...CONTAINER, containerId: "decaf" },
       resident: RESIDENTS[resident] ?? null,
+      mustProve: doubt === "doubt" ? "turn t-1 is unknown" : null,
       launchDigest: DIGEST_B,
       resume: RESUMES[resume] ?? null,
     });
     const said = decision.kind === "decided" ? decision.status : decision.kind;
-    expect(said, values.join(" ")).toBe(rows[0]?.[6]);
+    expect(said, values.join(" ")).toBe(rows[0]?.[7]);
     expect(decision.reason.length, "a reason is always given").toBeGreaterThan(5);
   }
 });
@@ -113,6 +120,16 @@ test("missing native state is LOST, and a passing trouble is an error that keeps
   expect(decideContext({ ...facts, resume: { kind: "error", reason: "disk is full" } })).toEqual({
     kind: "error",
     reason: "disk is full",
+  });
+});
+
+test("a doubt of the host is the reason, before everything that the process itself shows", () => {
+  const facts: ContextFacts = { ...FACTS, mustProve: "turn t-1 is unknown" };
+  expect(decideContext(facts)).toEqual({ kind: "resume", reason: "turn t-1 is unknown" });
+  expect(decideContext({ ...facts, resume: { kind: "proven" } })).toEqual({
+    kind: "decided",
+    status: "RESTORED",
+    reason: "turn t-1 is unknown",
   });
 });
 

@@ -22,6 +22,7 @@ const PARAM_BOUNDS: Record<MethodName, Bounds> = {
     { at: "launch", bad: [null, {}] },
     { at: "locator", good: [null, LOCATOR], bad: [{}, { ...LOCATOR, format: 2 }, undefined] },
     { at: "locatorIsPending", good: [true, false], bad: [null, 0] },
+    { at: "mustProve", good: [null, "turn t-1 is unknown"], bad: ["", "x".repeat(2001), true] },
     { at: "settledTurns", good: [0], bad: NO_COUNTS },
     { at: "container", bad: [null, {}] },
     { at: "limitMs", good: [0], bad: NO_COUNTS },

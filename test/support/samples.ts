@@ -241,6 +241,7 @@ export const PARAMS: { [M in MethodName]: Params<M> } = {
     launch: LAUNCH,
     locator: LOCATOR,
     locatorIsPending: false,
+    mustProve: null,
     settledTurns: 2,
     container: CONTAINER,
     limitMs: 0,

@@ -125,12 +125,41 @@ test("a turn's id is given once, and a member that is not there has no turns", (
   expect(() => rig.admit("t-2", "none")).toThrow(expect.objectContaining({ code: "MEMBER_UNKNOWN" }));
 });
 
-test("after an unknown turn the member takes no new one", () => {
+test("after an unknown turn the member takes no new one until somebody has looked at it", () => {
   const rig = simpleRig();
   rig.admit("t-1");
   expect(rig.store.end("t-1", UNKNOWN)).toBe(true);
   expect(rig.store.turn("t-1")).toMatchObject({ state: "unknown", settlement: UNKNOWN, ended_at: AT });
-  expect(() => rig.admit("t-2")).toThrow(expect.objectContaining({ code: "MEMBER_BUSY" }));
+  const refused = expect.objectContaining({ code: "INSPECTION_NEEDED", details: { turn: "t-1" } });
+  expect(() => rig.admit("t-2")).toThrow(refused);
+  rig.reopen();
+  expect(() => rig.admit("t-2")).toThrow(refused);
+  expect(rig.store.recordInspection("t-1", "seen")).toEqual({ turn: "t-1", at: AT, note: "seen" });
+  expect(rig.store.turn("t-1")).toMatchObject({ state: "unknown", settlement: UNKNOWN, ended_at: AT });
+  rig.reopen();
+  expect(rig.store.inspectionOf("t-1")?.note).toBe("seen");
+  rig.admit("t-2");
+  expect(rig.store.member("m-1")?.submissions).toBe(2);
+});
+
+test("a member with an unknown turn must be proven, until a context was: that of another turn, and no LIVE one", () => {
+  const rig = simpleRig();
+  rig.admit("t-1");
+  rig.apply([ended("t-1")]);
+  rig.admit("t-2");
+  expect(rig.store.member("m-1")?.must_prove).toBeNull();
+  rig.store.end("t-2", UNKNOWN);
+  expect(rig.store.member("m-1")?.must_prove).toBe("turn t-2 is unknown");
+  rig.apply([context("t-2", "RESTORED", "ses_1")]);
+  expect(rig.store.member("m-1")?.must_prove).toBe("turn t-2 is unknown");
+  rig.store.recordInspection("t-2", "seen");
+  rig.admit("t-3");
+  for (const status of ["LIVE", "LOST"] as const) {
+    rig.apply([context("t-3", status, "ses_1")]);
+    expect(rig.store.member("m-1")?.must_prove).toBe("turn t-2 is unknown");
+  }
+  rig.apply([context("t-3", "RESTORED", "ses_1")]);
+  expect(rig.store.member("m-1")?.must_prove).toBeNull();
 });
 
 test("a turn ends once: a later end changes nothing", () => {
@@ -183,6 +212,8 @@ test("a turn that the host ended itself is not changed by the bridge's later wor
   expect(applied.settled).toEqual([]);
   expect(rig.store.turn("t-1")).toMatchObject({ state: "unknown", settlement: UNKNOWN });
   expect(rig.store.member("m-1")).toMatchObject({ settled_turns: 0, locator: null });
+  // Kept for whoever looks at the turn.
+  expect(rig.store.eventsOf("t-1").map(({ event }) => event.type)).toEqual(["turn.delivered", "turn.ended"]);
 });
 
 test("following the same journal says how far it was applied", () => {
