@@ -32,6 +32,15 @@ export function admitTurn(
   return store.admit({ id, member, textSha256: sha256(text), textBytes: bytes });
 }
 
+/** Passes when this very message was admitted as that turn before. Throws TURN_ID_USED: the id is another message's. */
+export function checkSameTurn(turn: TurnRow, member: string, text: string): void {
+  if (turn.member !== member)
+    throw new HoldfastError("TURN_ID_USED", `turn ${turn.id} is of member ${turn.member}, not ${member}`);
+  // The text itself is not kept; its digest is, and only well-formed text has one of its own.
+  if (!text.isWellFormed() || turn.text_sha256 !== sha256(text))
+    throw new HoldfastError("TURN_ID_USED", `turn ${turn.id} was submitted with another text`);
+}
+
 /** How the member's CLI is launched for this turn; the digest says whether a resident process still fits. */
 export function launchOf(member: MemberRow, pinned: PinnedBuild): Launch {
   const { model, permissions, background } = member.options;

@@ -29,7 +29,7 @@ export interface HostOptions {
 }
 
 export interface TurnOptions {
-  /** The platform's own id for the turn; made when missing. */
+  /** The platform's own id for the turn, with which a submission may be repeated; made when missing. */
   id?: string;
   /** Limit of the whole turn, ms; the bridge's own when missing. */
   limitMs?: number;
@@ -55,6 +55,8 @@ export interface Host {
   /**
    * Submits a message. Returns once the turn is durable here; everything else is the handle's to tell. Throws
    * MEMBER_BUSY while a turn of the member is open, INSPECTION_NEEDED after an `unknown` one that nobody has looked at.
+   * With the id of a turn that was submitted before it sends nothing: the same member and text get that turn's handle
+   * (running, or with its settlement), another one TURN_ID_USED.
    */
   submit(member: string, text: string, options?: TurnOptions): TurnHandle;
   /** A turn that runs now, or null. */

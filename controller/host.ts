@@ -10,7 +10,7 @@ import { METHODS, type Params } from "../protocol/methods.ts";
 import { ALLOW_ALL } from "../protocol/permission-policy.ts";
 import { isOpen } from "../protocol/record-state.ts";
 import type { Settlement } from "../protocol/settlement.ts";
-import { admitTurn, launchOf } from "./admission.ts";
+import { admitTurn, checkSameTurn, launchOf } from "./admission.ts";
 import { realClock } from "./clock.ts";
 import type { Host, HostOptions } from "./host-contract.ts";
 import { hostSettlement } from "./host-settlement.ts";
@@ -29,7 +29,7 @@ import {
   type TurnRow,
 } from "./store/records.ts";
 import { openStore } from "./store/sqlite-store.ts";
-import { createLiveTurn } from "./turn-handle.ts";
+import { createLiveTurn, endedTurn, type TurnHandle } from "./turn-handle.ts";
 
 export type { Host, HostOptions, TurnOptions } from "./host-contract.ts";
 
@@ -110,6 +110,15 @@ export async function openHost(options: HostOptions): Promise<Host> {
     });
     sandbox.turns.set(turn.id, made);
     return made;
+  }
+
+  /** The same message under the same id: nothing is sent again, and its one turn is given. */
+  function submittedBefore(turn: TurnRow, member: string, text: string): TurnHandle {
+    checkSameTurn(turn, member, text);
+    const { id, number, settlement } = turn;
+    if (settlement !== null) return endedTurn({ id, member, number, settlement });
+    const sandbox = sandboxOf(memberRow(member).sandbox);
+    return (sandbox.turns.get(id) ?? follow(turn, sandbox, Promise.resolve())).handle;
   }
 
   /** From here on nothing is thrown to the caller: whatever happens is the turn's own end. */
@@ -253,6 +262,8 @@ export async function openHost(options: HostOptions): Promise<Host> {
     member: memberRow,
     membersOf: (sandbox) => store.membersOf(sandbox),
     submit(member, text, { id, limitMs = 0 } = {}) {
+      const known = id === undefined ? null : store.turn(id);
+      if (known !== null) return submittedBefore(known, member, text);
       const sandbox = sandboxOf(memberRow(member).sandbox);
       const row = admitTurn(store, member, text, id);
       const sent = sandbox.holdUnsent(row.turn.id);

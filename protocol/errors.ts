@@ -167,6 +167,10 @@ export const ERROR_CATALOGUE = {
     summary: "The CLI took the prompt and showed no own event in time.",
     next: "The turn was aborted; submit again.",
   },
+  TURN_ID_USED: {
+    summary: "This turn id belongs to another message.",
+    next: "Submit with another id, or without one.",
+  },
   TURN_NUMBER_USED: {
     summary: "This turn number was accepted before.",
     next: "The store is older than the sandbox; inspect the member.",

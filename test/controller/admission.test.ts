@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { expect, test } from "vitest";
-import { admitTurn, launchOf } from "../../controller/admission.ts";
+import { admitTurn, checkSameTurn, launchOf } from "../../controller/admission.ts";
 import type { MemberOptions, MemberRow } from "../../controller/store/records.ts";
 import { Launch } from "../../protocol/launch.ts";
 import { LIMITS } from "../../protocol/limits.ts";
@@ -28,6 +28,20 @@ test("a turn is admitted with the digest and size of its bytes, and never with i
 test("a turn without an id gets one of its own", () => {
   const { store } = simpleRig();
   expect(admitTurn(store, "m-1", "a", undefined).turn.id).toMatch(/^turn-[0-9a-f-]{36}$/);
+});
+
+test("a turn is the same one for its own member and text alone", () => {
+  const { store } = simpleRig();
+  const { turn } = admitTurn(store, "m-1", "one \ufffd", "t-1");
+  checkSameTurn(turn, "m-1", "one \ufffd");
+  for (const [member, text, code] of [
+    ["m-1", "one", "TURN_ID_USED"],
+    ["m-1", "one \ufffd ", "TURN_ID_USED"],
+    ["m-2", "one \ufffd", "TURN_ID_USED"],
+    // As UTF-8 it would have the same digest.
+    ["m-1", "one \ud83e", "TURN_ID_USED"],
+  ] as const)
+    expect(() => checkSameTurn(turn, member, text)).toThrow(expect.objectContaining({ code }));
 });
 
 test("what can't be sent unchanged is refused, and no number is used up", () => {
