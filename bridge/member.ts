@@ -5,6 +5,7 @@ import type { Clock } from "../protocol/clock.ts";
 import { type ContextFacts, decideContext, type ResumeResult } from "../protocol/context-status.ts";
 import { asHoldfastError, clip, HoldfastError } from "../protocol/errors.ts";
 import type { ControlEvent } from "../protocol/events.ts";
+import type { LaunchParts } from "../protocol/launch-parts.ts";
 import type { CliName } from "../protocol/locator.ts";
 import type { Settlement } from "../protocol/settlement.ts";
 import type { Driver, LaunchRequest, Resident, ResidentListener } from "./drivers/driver.ts";
@@ -31,6 +32,8 @@ export interface Member {
   readonly cli: CliName;
   active: TurnRunner | null;
   resident(): Resident | null;
+  /** What of its resident process decides the next turn's context; null when none is there. */
+  standing(): ContextFacts["resident"];
   prepare(submission: Submission, signal: AbortSignal): Promise<Preparation>;
   proveDelivery(
     submission: Submission,
@@ -46,6 +49,7 @@ export interface Member {
 interface Residence {
   resident: Resident;
   launchDigest: string;
+  launchParts: LaunchParts;
   tookLastTurn: boolean;
 }
 
@@ -125,22 +129,22 @@ export function createMember(options: MemberOptions): Member {
     return true;
   }
 
-  function factsOf(submission: Submission): ContextFacts {
+  function standing(): ContextFacts["resident"] {
     const isThere = residence !== null && !residence.resident.hasExited();
+    if (!isThere || residence === null) return null;
+    const { tookLastTurn, launchDigest, launchParts, resident } = residence;
+    return { tookLastTurn, launchDigest, launchParts, nativeId: resident.nativeId };
+  }
+
+  function factsOf(submission: Submission): ContextFacts {
     return {
       settledTurns: submission.settledTurns,
       locator: submission.locator,
       container: submission.container,
-      resident:
-        isThere && residence !== null
-          ? {
-              tookLastTurn: residence.tookLastTurn,
-              launchDigest: residence.launchDigest,
-              nativeId: residence.resident.nativeId,
-            }
-          : null,
+      resident: standing(),
       mustProve: submission.mustProve,
       launchDigest: submission.launch.digest,
+      launchParts: submission.launchParts,
       resume: null,
     };
   }
@@ -165,7 +169,8 @@ export function createMember(options: MemberOptions): Member {
       await endProcess(result.resident);
       throw new HoldfastError("STOPPED", "the turn ended while its process started");
     }
-    residence = { resident: result.resident, launchDigest: submission.launch.digest, tookLastTurn: false };
+    const { launchParts, launch: given } = submission;
+    residence = { resident: result.resident, launchDigest: given.digest, launchParts, tookLastTurn: false };
     report({ type: "member.process", member: id, processGeneration, state: "ready", detail: "" });
     return result.kind === "resumed" ? result.resume : null;
   }
@@ -207,6 +212,7 @@ export function createMember(options: MemberOptions): Member {
     cli,
     active: null,
     resident: () => residence?.resident ?? null,
+    standing,
     prepare,
     async proveDelivery(submission, nativeId, nativeMessage) {
       await retiring;

@@ -196,7 +196,8 @@ export function createMembers(options: MembersOptions): Members {
     status: () => ({
       members: [...members.values()].flatMap((member) => {
         const resident = member.resident();
-        if (resident === null) return [];
+        const standing = member.standing();
+        if (resident === null || standing === null) return [];
         return [
           {
             member: member.id,
@@ -204,6 +205,10 @@ export function createMembers(options: MembersOptions): Members {
             processGeneration: resident.processGeneration,
             subscription: resident.subscription() ?? 0,
             activeTurn: member.active?.submission.turn ?? null,
+            nativeId: resident.nativeId,
+            tookLastTurn: standing.tookLastTurn,
+            launchDigest: standing.launchDigest,
+            launchParts: standing.launchParts,
           },
         ];
       }),

@@ -3,6 +3,7 @@ import { createHash, randomUUID } from "node:crypto";
 import { HoldfastError } from "../protocol/errors.ts";
 import { OurId } from "../protocol/ids.ts";
 import type { Launch } from "../protocol/launch.ts";
+import { LAUNCH_PARTS, type LaunchParts } from "../protocol/launch-parts.ts";
 import { LIMITS } from "../protocol/limits.ts";
 import type { PinnedBuild } from "./sandboxes/sandbox.ts";
 import type { MemberRow, TurnRow } from "./store/records.ts";
@@ -42,14 +43,23 @@ export function checkSameTurn(turn: TurnRow, member: string, text: string): void
 }
 
 /** How the member's CLI is launched for this turn; the digest says whether a resident process still fits. */
-export function launchOf(member: MemberRow, pinned: PinnedBuild): Launch {
+export function launchOf(
+  member: MemberRow,
+  pinned: PinnedBuild,
+): { launch: Launch; launchParts: LaunchParts } {
   const { model, permissions, background } = member.options;
   const cliVersion = pinned.clis.find(({ cli }) => cli === member.cli)?.version;
   if (cliVersion === undefined) throw new HoldfastError("CLI_UNKNOWN", `${member.cli} is not in this build`);
-  const digest = sha256(
-    JSON.stringify([pinned.imageId, member.cli, cliVersion, model, permissions, background]),
-  );
-  return { cli: member.cli, model, permissions, background, digest };
+  const launchParts: LaunchParts = {
+    image: sha256(JSON.stringify([pinned.imageId])),
+    cliVersion: sha256(JSON.stringify([member.cli, cliVersion])),
+    model: sha256(JSON.stringify(model)),
+    configuration: sha256(JSON.stringify([background])),
+    policy: sha256(JSON.stringify(permissions)),
+    environment: sha256(JSON.stringify(pinned.environment)),
+  };
+  const digest = sha256(JSON.stringify(LAUNCH_PARTS.map((part) => launchParts[part])));
+  return { launch: { cli: member.cli, model, permissions, background, digest }, launchParts };
 }
 
 function sha256(text: string): string {

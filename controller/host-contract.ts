@@ -3,6 +3,7 @@ import type { Clock } from "../protocol/clock.ts";
 import type { CliName } from "../protocol/locator.ts";
 import type { Params } from "../protocol/methods.ts";
 import type { TurnInspection } from "./inspection.ts";
+import type { NextContext } from "./next-context.ts";
 import type { UserRequest } from "./open-requests.ts";
 import type { ModelRoute } from "./relay/forwarder.ts";
 import type { SandboxDriver } from "./sandboxes/sandbox.ts";
@@ -51,6 +52,16 @@ export interface Host {
       Partial<MemberOptions>,
   ): MemberRow;
   member(id: string): MemberRow;
+  /**
+   * Changes what a member was made with; the next turn is launched with it, and is RESTORED for that reason when a process
+   * is resident. Throws MEMBER_UNKNOWN, REQUEST_INVALID.
+   */
+  changeMember(id: string, changes: Partial<MemberOptions>): MemberRow;
+  /**
+   * The context status that the member's next turn would have, and why, without spending it: nothing is sent, started or
+   * changed. What only a resumed process could show is named in `toProve`. Throws MEMBER_UNKNOWN.
+   */
+  nextContext(member: string): Promise<NextContext>;
   membersOf(sandbox: string): MemberRow[];
   /**
    * Submits a message. Returns once the turn is durable here; everything else is the handle's to tell. Throws

@@ -16,6 +16,7 @@ import type { Host, HostOptions } from "./host-contract.ts";
 import { hostSettlement } from "./host-settlement.ts";
 import { checkNote, inspectTurn } from "./inspection.ts";
 import { openRequests } from "./open-requests.ts";
+import { outlookOf } from "./outlook.ts";
 import { reconcile } from "./reconcile.ts";
 import { checkedBase } from "./relay/forwarder.ts";
 import { createLiveSandbox, type LiveSandbox } from "./sandbox-handle.ts";
@@ -134,7 +135,7 @@ export async function openHost(options: HostOptions): Promise<Host> {
     try {
       const pinned = await driverOf(store.sandbox(member.sandbox)?.kind ?? "docker").pinned();
       for (const { cli, version } of pinned.clis) versions.set(cli, version);
-      const launch = launchOf(member, pinned);
+      const { launch, launchParts } = launchOf(member, pinned);
       const { link, container } = await sandbox.ready();
       // Nothing is awaited between here and the request: the bridge is the one that was attested, the turn is open.
       if (!isOpen(turnRow(turn.id).state)) return;
@@ -146,6 +147,7 @@ export async function openHost(options: HostOptions): Promise<Host> {
         number: turn.number,
         text,
         launch,
+        launchParts,
         locator: member.pending_locator ?? member.locator,
         locatorIsPending: member.pending_locator !== null,
         mustProve: member.must_prove,
@@ -260,6 +262,29 @@ export async function openHost(options: HostOptions): Promise<Host> {
       return memberRow(memberId);
     },
     member: memberRow,
+    changeMember(id, changes) {
+      const { options: known } = memberRow(id);
+      const parsed = MemberOptions.safeParse({ ...known, ...changes });
+      if (!parsed.success) {
+        const where = parsed.error.issues[0]?.path.join(".") ?? "";
+        throw new HoldfastError("REQUEST_INVALID", `a member can't be changed like this (${where})`);
+      }
+      store.setMemberOptions(id, parsed.data);
+      return memberRow(id);
+    },
+    async nextContext(id) {
+      const member = memberRow(id);
+      const sandbox = present(store.sandbox(member.sandbox));
+      // One that was removed is gone, and so is a kind that this host does not offer: nobody can be asked.
+      const isThere = sandbox.wanted !== "removed" && drivers.has(sandbox.kind);
+      const sight = isThere ? await sandboxOf(sandbox.id).look() : null;
+      const pinned =
+        (await drivers
+          .get(sandbox.kind)
+          ?.pinned()
+          .catch(() => null)) ?? null;
+      return outlookOf({ store, member: memberRow(id), sandbox, sight, pinned });
+    },
     membersOf: (sandbox) => store.membersOf(sandbox),
     submit(member, text, { id, limitMs = 0 } = {}) {
       const known = id === undefined ? null : store.turn(id);

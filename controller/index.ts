@@ -8,6 +8,7 @@ export type { QuestionAnswers, QuestionRequest } from "../protocol/question.ts";
 export type { ContextStatus, Outcome, Settlement } from "../protocol/settlement.ts";
 export { type Host, type HostOptions, openHost, type TurnOptions } from "./host.ts";
 export type { TurnInspection } from "./inspection.ts";
+export type { NextContext } from "./next-context.ts";
 export type { UserRequest } from "./open-requests.ts";
 export type { ModelRoute } from "./relay/forwarder.ts";
 export { DOCKER_DEFAULTS, type DockerOptions, dockerSandboxes } from "./sandboxes/docker.ts";

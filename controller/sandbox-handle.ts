@@ -4,6 +4,8 @@
  */
 import type { Clock } from "../protocol/clock.ts";
 import { asHoldfastError, HoldfastError } from "../protocol/errors.ts";
+import { LIMITS } from "../protocol/limits.ts";
+import type { Result } from "../protocol/methods.ts";
 import type { Settlement } from "../protocol/settlement.ts";
 import { makeReady, type Ready, STOP_GRACE_MS } from "./readiness.ts";
 import { forwardTo, type ModelRoute } from "./relay/forwarder.ts";
@@ -15,12 +17,15 @@ import {
   type SandboxPaths,
   sandboxToken,
 } from "./sandboxes/directory.ts";
-import type { SandboxDriver, SandboxSpec } from "./sandboxes/sandbox.ts";
+import type { SandboxDriver, SandboxSpec, SandboxState } from "./sandboxes/sandbox.ts";
 import type { SandboxRow } from "./store/records.ts";
 import type { Applied, Store } from "./store/store.ts";
 import type { LiveTurn } from "./turn-handle.ts";
 import { createTurnWatch } from "./turn-watch.ts";
 import { closeServer, listenOn } from "./unix-server.ts";
+
+/** How long a bridge that runs may take to dial, when somebody only wants to look. */
+const LOOK_MS = LIMITS.reconnectLongestMs + 2000;
 
 /** After a stop: what the bridge said last is read for so long at most. */
 const LAST_WORDS_MS = 1000;
@@ -34,6 +39,13 @@ export interface SandboxContext {
   onWarning(what: string, detail: string): void;
 }
 
+export interface Sight {
+  place: SandboxState | "unknown";
+  /** What its bridge says is resident; null when it could not be asked, and then `why` says so. */
+  status: Result<"bridge.status"> | null;
+  why: string;
+}
+
 export interface LiveSandbox {
   readonly id: string;
   readonly turns: Map<string, LiveTurn>;
@@ -44,6 +56,8 @@ export interface LiveSandbox {
    * missing one ends its turns. Returns once it listens.
    */
   takeUp(): Promise<void>;
+  /** What is there now, as far as it can be seen: nothing is started, stopped or trusted for it. Never throws. */
+  look(): Promise<Sight>;
   /** Asks the bridge what became of turns whose submission it did not answer clearly. */
   recover(): void;
   /** Names a turn that is about to be sent: recovery leaves it alone until `sent`. */
@@ -220,6 +234,21 @@ export function createLiveSandbox(id: string, context: SandboxContext): LiveSand
     }
   }
 
+  async function look(): Promise<Sight> {
+    let place: Sight["place"] = "unknown";
+    try {
+      const { container, ...found } = row();
+      if (container === null) return { place: "stopped", status: null, why: "no container was made yet" };
+      place = await driver.state(specOf({ container, ...found }), container.containerId);
+      if (place !== "running") return { place, status: null, why: `the sandbox is ${place}` };
+      await attach();
+      const status = await (await connected(LOOK_MS)).request("bridge.status", {});
+      return { place, status, why: "" };
+    } catch (error) {
+      return { place, status: null, why: asHoldfastError(error).message };
+    }
+  }
+
   // --- up and down
 
   function ready(): Promise<Ready> {
@@ -274,6 +303,7 @@ export function createLiveSandbox(id: string, context: SandboxContext): LiveSand
     id,
     turns,
     ready,
+    look,
     recover: watch.recover,
     async takeUp() {
       await attach();

@@ -92,7 +92,7 @@ export const ERROR_CATALOGUE = {
     summary: "The member has an unresolved turn.",
     next: "Wait for it, or abort it.",
   },
-  MEMBER_UNKNOWN: { summary: "There is no such member.", next: "List them with `holdfast sandbox ls`." },
+  MEMBER_UNKNOWN: { summary: "There is no such member.", next: "List them with `holdfast member ls`." },
   MESSAGE_EMPTY: { summary: "An empty message is refused.", next: "Send some text." },
   MESSAGE_TOO_LARGE: {
     summary: "The message exceeds its limit.",

@@ -7,6 +7,7 @@ import { HelperReport } from "./attestation.ts";
 import type { ErrorCode } from "./errors.ts";
 import { Count, Digest, NativeId, OurId } from "./ids.ts";
 import { Launch } from "./launch.ts";
+import { LaunchParts } from "./launch-parts.ts";
 import { LIMITS } from "./limits.ts";
 import { CliName, ContainerIdentity, Locator } from "./locator.ts";
 import { PermissionReply } from "./permission.ts";
@@ -32,6 +33,11 @@ export const METHODS = {
           processGeneration: Count,
           subscription: Count,
           activeTurn: z.nullable(OurId),
+          nativeId: NativeId,
+          /** Its last turn was the member's last one, and settled. */
+          tookLastTurn: z.boolean(),
+          launchDigest: Digest,
+          launchParts: LaunchParts,
         }),
       ),
     }),
@@ -51,6 +57,8 @@ export const METHODS = {
         z.refine((text) => text.isWellFormed()),
       ),
       launch: Launch,
+      /** What the launch's digest is made of: a change is told by name. */
+      launchParts: LaunchParts,
       locator: z.nullable(Locator),
       /** The locator's id was not verified at its settlement: it must be, before anything is sent. */
       locatorIsPending: z.boolean(),

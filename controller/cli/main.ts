@@ -7,6 +7,7 @@ import { demo } from "./demo.ts";
 import { doctor } from "./doctor.ts";
 import { readEnvironment } from "./environment.ts";
 import { imageBuild } from "./image.ts";
+import { memberInspect, memberList } from "./member.ts";
 import { createOutput, type Output } from "./output.ts";
 import { sandboxList, sandboxRemove, sandboxStop } from "./sandbox.ts";
 import { tourTurn } from "./tour-turn.ts";
@@ -21,6 +22,8 @@ const COMMANDS: readonly Command[] = [
   sandboxList,
   sandboxStop,
   sandboxRemove,
+  memberList,
+  memberInspect,
   turnShow,
   turnInspect,
 ];

@@ -94,6 +94,7 @@ export function dockerSandboxes(options: DockerOptions): SandboxDriver {
       imageId: record.imageId,
       manifestSha256: record.manifestSha256,
       clis: record.manifest.clis,
+      environment: [],
     };
   }
 

@@ -23,6 +23,8 @@ export interface PinnedBuild {
   imageId: string | null;
   manifestSha256: string | null;
   clis: ReadonlyArray<{ cli: string; version: string }>;
+  /** Names of the variables that the bridge's process is given. */
+  environment: readonly string[];
 }
 
 export interface SandboxDriver {

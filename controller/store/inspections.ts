@@ -1,11 +1,12 @@
 /** The notes on unknown turns, in the store: who needs one, and that the first one stays. */
-import * as z from "zod/mini";
 import { HoldfastError } from "../../protocol/errors.ts";
-import { InspectionRow, type TurnRow } from "./records.ts";
+import { InspectionRow, TurnRow } from "./records.ts";
 import type { Database } from "./sqlite.ts";
 
 export interface Inspections {
   of(turn: string): InspectionRow | null;
+  /** A turn of the member that is unknown and that nobody has looked at, or null. */
+  unknownOf(member: string): TurnRow | null;
   /** Throws INSPECTION_NEEDED when a turn of the member is unknown and nobody has looked at it. */
   check(member: string): void;
   /** Inside a transaction. Throws TURN_UNKNOWN, INSPECTION_NOT_NEEDED. */
@@ -20,16 +21,19 @@ export function createInspections(options: {
 }): Inspections {
   const { db } = options;
   const of = (turn: string) => db.row(InspectionRow, "SELECT * FROM inspections WHERE turn = ?", turn);
+  const unknownOf = (member: string) =>
+    db.row(
+      TurnRow,
+      `SELECT turns.* FROM turns LEFT JOIN inspections ON inspections.turn = turns.id
+         WHERE turns.member = ? AND turns.state = 'unknown' AND inspections.turn IS NULL LIMIT 1`,
+      member,
+    );
 
   return {
     of,
+    unknownOf,
     check(member) {
-      const found = db.row(
-        z.object({ id: z.string() }),
-        `SELECT turns.id FROM turns LEFT JOIN inspections ON inspections.turn = turns.id
-           WHERE turns.member = ? AND turns.state = 'unknown' AND inspections.turn IS NULL LIMIT 1`,
-        member,
-      );
+      const found = unknownOf(member);
       if (found === null) return;
       throw new HoldfastError(
         "INSPECTION_NEEDED",

@@ -186,6 +186,7 @@ export function openStore(options: StoreOptions): Store {
           id,
         )
         .map(({ seq, at, event }) => NumberedEvent.parse({ seq, at, event: JSON.parse(event) })),
+    unknownTurnOf: inspections.unknownOf,
     inspectionOf: inspections.of,
     recordInspection: (id, note) => db.write(() => inspections.record(id, note)),
     locatorHistory: (id) =>
@@ -245,6 +246,13 @@ export function openStore(options: StoreOptions): Store {
           nowAt(),
         );
         audit("member.create", row.id, row.sandbox);
+      }),
+
+    setMemberOptions: (id, changed) =>
+      db.write(() => {
+        if (member(id) === null) throw new HoldfastError("MEMBER_UNKNOWN", `no member ${id}`);
+        db.run("UPDATE members SET options = ? WHERE id = ?", JSON.stringify(changed), id);
+        audit("member.options", id, Object.keys(changed).join(" "));
       }),
 
     admit: ({ id, member: memberId, textSha256, textBytes }) =>

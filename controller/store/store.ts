@@ -45,6 +45,8 @@ export interface Store {
   sandboxes(): SandboxRow[];
 
   createMember(row: { id: string; sandbox: string; cli: CliName; options: MemberOptions }): void;
+  /** Takes effect with the member's next turn. Throws MEMBER_UNKNOWN. */
+  setMemberOptions(member: string, options: MemberOptions): void;
   member(id: string): MemberRow | null;
   membersOf(sandbox: string): MemberRow[];
 
@@ -58,6 +60,8 @@ export interface Store {
   openTurnsOf(sandbox: string): TurnRow[];
   /** Without its end, which is in the row; one that came after the row had ended is here. */
   eventsOf(turn: string): NumberedEvent[];
+  /** An unknown turn of the member that nobody has looked at, or null. */
+  unknownTurnOf(member: string): TurnRow | null;
   inspectionOf(turn: string): InspectionRow | null;
   /**
    * Keeps the note of whoever looked at an unknown turn; what the turn's row says stays as it is. The same note again

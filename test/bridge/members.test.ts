@@ -12,7 +12,7 @@ import { LIMITS } from "../../protocol/limits.ts";
 import { FakeClock, settled } from "../support/fake-clock.ts";
 import { type FakeDriver, fakeDriver, NATIVE_END, OWN_EVENT } from "../support/fake-driver.ts";
 import { keptLog } from "../support/kept-log.ts";
-import { AT, LAUNCH, PARAMS } from "../support/samples.ts";
+import { AT, LAUNCH, LAUNCH_PARTS, PARAMS } from "../support/samples.ts";
 import { temporaryDirectory } from "../support/temporary-directory.ts";
 import { until } from "../support/until.ts";
 
@@ -309,7 +309,19 @@ test("the status names resident processes and active turns", async () => {
   expect(made.members.status()).toEqual({ members: [] });
   await running(made, submission(1));
   expect(made.members.status()).toEqual({
-    members: [{ member: "m-1", cli: "opencode", processGeneration: 1, subscription: 1, activeTurn: "t-1" }],
+    members: [
+      {
+        member: "m-1",
+        cli: "opencode",
+        processGeneration: 1,
+        subscription: 1,
+        activeTurn: "t-1",
+        nativeId: "ses_1",
+        tookLastTurn: false,
+        launchDigest: LAUNCH.digest,
+        launchParts: LAUNCH_PARTS,
+      },
+    ],
   });
 });
 

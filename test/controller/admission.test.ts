@@ -3,6 +3,7 @@ import { expect, test } from "vitest";
 import { admitTurn, checkSameTurn, launchOf } from "../../controller/admission.ts";
 import type { MemberOptions, MemberRow } from "../../controller/store/records.ts";
 import { Launch } from "../../protocol/launch.ts";
+import { changedParts, type LaunchPart, LaunchParts } from "../../protocol/launch-parts.ts";
 import { LIMITS } from "../../protocol/limits.ts";
 import { BUILD } from "../support/fake-sandbox.ts";
 import { simpleRig } from "./store/rig.ts";
@@ -69,26 +70,32 @@ test("texts of blanks alone are texts", () => {
 
 test("a launch says what the member was made with, and fits the wire", () => {
   const member = memberOf();
-  const launch = launchOf(member, BUILD);
+  const { launch, launchParts } = launchOf(member, BUILD);
   expect(Launch.parse(launch)).toEqual(launch);
+  expect(LaunchParts.parse(launchParts)).toEqual(launchParts);
   expect(launch).toMatchObject({ cli: "opencode", ...member.options });
 });
 
-test("the launch digest changes with everything that needs another process, and with nothing else", () => {
+test("the launch digest changes with everything that needs another process, by its own part, and with nothing else", () => {
   const member = memberOf();
-  const { digest } = launchOf(member, BUILD);
+  const { launch, launchParts } = launchOf(member, BUILD);
   const { options } = member;
   const withOptions = (changes: Partial<MemberOptions>) =>
     launchOf({ ...member, options: { ...options, ...changes } }, BUILD);
-  const others = [
-    launchOf(member, { ...BUILD, imageId: "sha256:other" }),
-    launchOf(member, { ...BUILD, clis: [{ cli: "opencode", version: "1.14.51" }] }),
-    withOptions({ model: { ...options.model, name: "m2" } }),
-    withOptions({ permissions: { ...options.permissions, default: "deny" } }),
-    withOptions({ background: !options.background }),
-  ].map((launch) => launch.digest);
-  expect(new Set([digest, ...others]).size).toBe(6);
-  expect(launchOf({ ...member, id: "m-2", submissions: 9, settled_turns: 4 }, BUILD).digest).toBe(digest);
+  const others: Record<LaunchPart, ReturnType<typeof launchOf>> = {
+    image: launchOf(member, { ...BUILD, imageId: "sha256:other" }),
+    cliVersion: launchOf(member, { ...BUILD, clis: [{ cli: "opencode", version: "1.14.51" }] }),
+    model: withOptions({ model: { ...options.model, contextTokens: 1 } }),
+    configuration: withOptions({ background: !options.background }),
+    policy: withOptions({ permissions: { ...options.permissions, default: "deny" } }),
+    environment: launchOf(member, { ...BUILD, environment: ["HTTPS_PROXY"] }),
+  };
+  for (const [part, other] of Object.entries(others))
+    expect(changedParts(launchParts, other.launchParts)).toEqual([part]);
+  const digests = Object.values(others).map((other) => other.launch.digest);
+  expect(new Set([launch.digest, ...digests]).size).toBe(7);
+  const same = launchOf({ ...member, id: "m-2", submissions: 9, settled_turns: 4 }, BUILD);
+  expect(same.launch.digest).toBe(launch.digest);
 });
 
 test("a CLI that the build does not have can't be launched", () => {

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { type ContextFacts, decideContext, type ResumeResult } from "../../protocol/context-status.ts";
-import { CONTAINER, DIGEST_A, DIGEST_B, LOCATOR } from "../support/samples.ts";
+import { CONTAINER, DIGEST_A, DIGEST_B, LAUNCH_PARTS, LOCATOR } from "../support/samples.ts";
 import { combinations, fitting, rowsOf } from "../support/table.ts";
 
 // settled turns, locator, container, counts, resident process, doubt, resume -> decision.
@@ -21,12 +21,17 @@ const DECISIONS = rowsOf(`
   some  kept  same         same   *                                  doubt error    error
 `);
 
-const FITS = { tookLastTurn: true, launchDigest: DIGEST_B, nativeId: LOCATOR.nativeId };
+const FITS = {
+  tookLastTurn: true,
+  launchDigest: DIGEST_B,
+  launchParts: LAUNCH_PARTS,
+  nativeId: LOCATOR.nativeId,
+};
 const RESIDENTS: Record<string, ContextFacts["resident"]> = {
   none: null,
   fits: FITS,
   idle: { ...FITS, tookLastTurn: false },
-  digest: { ...FITS, launchDigest: DIGEST_A },
+  digest: { ...FITS, launchDigest: DIGEST_A, launchParts: { ...LAUNCH_PARTS, model: DIGEST_B } },
   session: { ...FITS, nativeId: "ses_2" },
   unnamed: { ...FITS, nativeId: null },
 };
@@ -44,6 +49,7 @@ const FACTS: ContextFacts = {
   resident: FITS,
   mustProve: null,
   launchDigest: DIGEST_B,
+  launchParts: LAUNCH_PARTS,
   resume: null,
 };
 
@@ -67,6 +73,7 @@ test("every combination of facts is decided as the one row of the table that fit
       resident: RESIDENTS[resident] ?? null,
       mustProve: doubt === "doubt" ? "turn t-1 is unknown" : null,
       launchDigest: DIGEST_B,
+      launchParts: LAUNCH_PARTS,
       resume: RESUMES[resume] ?? null,
     });
     const said = decision.kind === "decided" ? decision.status : decision.kind;
@@ -136,7 +143,7 @@ test("a doubt of the host is the reason, before everything that the process itse
 test("why a new process is needed is said, before the resume and after it", () => {
   for (const [resident, reason] of [
     ["none", "no process is resident"],
-    ["digest", "the launch configuration changed"],
+    ["digest", "the model changed"],
     ["idle", "the resident process did not take the last turn"],
     ["session", "the resident process holds another session"],
     ["unnamed", "the resident process holds another session"],
@@ -149,4 +156,11 @@ test("why a new process is needed is said, before the resume and after it", () =
       reason,
     });
   }
+});
+
+test("a launch whose parts are not known changed all the same", () => {
+  expect(decideContext({ ...FACTS, launchDigest: DIGEST_A, launchParts: null })).toEqual({
+    kind: "resume",
+    reason: "the launch configuration changed",
+  });
 });

@@ -22,6 +22,7 @@ export const BUILD: PinnedBuild = {
   imageId: "sha256:1234",
   manifestSha256: DIGEST_B,
   clis: [{ cli: "opencode", version: "1.14.50" }],
+  environment: [],
 };
 
 type Step = "pinned" | "create" | "start" | "stop" | "remove" | "state" | "measure" | "list";

@@ -4,6 +4,7 @@ import type { ControlEvent } from "../../protocol/events.ts";
 import type { Evidence } from "../../protocol/evidence.ts";
 import type { Cursor, FrameKind, FrameOf } from "../../protocol/frame.ts";
 import type { Launch } from "../../protocol/launch.ts";
+import type { LaunchParts } from "../../protocol/launch-parts.ts";
 import type { ContainerIdentity, Locator } from "../../protocol/locator.ts";
 import type { MethodName, Params, Result } from "../../protocol/methods.ts";
 import type { PermissionRequest } from "../../protocol/permission.ts";
@@ -46,6 +47,15 @@ export const LAUNCH: Launch = {
   },
   background: false,
   digest: DIGEST_B,
+};
+
+export const LAUNCH_PARTS: LaunchParts = {
+  image: DIGEST_A,
+  cliVersion: DIGEST_A,
+  model: DIGEST_A,
+  configuration: DIGEST_A,
+  policy: DIGEST_A,
+  environment: DIGEST_A,
 };
 
 export const EVIDENCE: Evidence = {
@@ -239,6 +249,7 @@ export const PARAMS: { [M in MethodName]: Params<M> } = {
     number: 3,
     text: "Hallo, Größe 🦑\n",
     launch: LAUNCH,
+    launchParts: LAUNCH_PARTS,
     locator: LOCATOR,
     locatorIsPending: false,
     mustProve: null,
@@ -257,7 +268,19 @@ export const PARAMS: { [M in MethodName]: Params<M> } = {
 export const RESULTS: { [M in MethodName]: Result<M> } = {
   "bridge.challenge": REPORT,
   "bridge.status": {
-    members: [{ member: "m-1", cli: "opencode", processGeneration: 1, subscription: 2, activeTurn: null }],
+    members: [
+      {
+        member: "m-1",
+        cli: "opencode",
+        processGeneration: 1,
+        subscription: 2,
+        activeTurn: null,
+        nativeId: "ses_1",
+        tookLastTurn: true,
+        launchDigest: DIGEST_B,
+        launchParts: LAUNCH_PARTS,
+      },
+    ],
   },
   "turn.submit": {},
   "turn.abort": {},

@@ -1,6 +1,7 @@
 // The store's contract, as every store has to keep it. Today SQLite is the only one.
 import { expect, test } from "vitest";
 import { hostSettlement } from "../../../controller/host-settlement.ts";
+import { OPTIONS } from "../../support/member-options.ts";
 import { AT, CONTAINER, SETTLEMENT } from "../../support/samples.ts";
 import { context, delivered, ended, numbered, session, simpleRig, storeRig } from "./rig.ts";
 
@@ -140,6 +141,16 @@ test("after an unknown turn the member takes no new one until somebody has looke
   expect(rig.store.inspectionOf("t-1")?.note).toBe("seen");
   rig.admit("t-2");
   expect(rig.store.member("m-1")?.submissions).toBe(2);
+});
+
+test("a member's options change for what comes, and stay changed", () => {
+  const rig = simpleRig();
+  rig.store.setMemberOptions("m-1", { ...OPTIONS, background: true });
+  rig.reopen();
+  expect(rig.store.member("m-1")?.options).toEqual({ ...OPTIONS, background: true });
+  expect(() => rig.store.setMemberOptions("none", OPTIONS)).toThrow(
+    expect.objectContaining({ code: "MEMBER_UNKNOWN" }),
+  );
 });
 
 test("a member with an unknown turn must be proven, until a context was: that of another turn, and no LIVE one", () => {
