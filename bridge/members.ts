@@ -212,6 +212,12 @@ export function createMembers(options: MembersOptions): Members {
           },
         ];
       }),
+      openTurns: [...journal.state.open.values()].map(({ turn, member, number }) => ({
+        turn,
+        member,
+        number,
+      })),
+      numbers: [...journal.state.numbers].map(([member, number]) => ({ member, number })),
     }),
     async retire(id) {
       const member = members.get(id);

@@ -7,6 +7,7 @@ import { asHoldfastError, HoldfastError } from "../protocol/errors.ts";
 import { LIMITS } from "../protocol/limits.ts";
 import type { Result } from "../protocol/methods.ts";
 import type { Settlement } from "../protocol/settlement.ts";
+import { catchUp } from "./catch-up.ts";
 import { makeReady, type Ready, STOP_GRACE_MS } from "./readiness.ts";
 import { forwardTo, type ModelRoute } from "./relay/forwarder.ts";
 import { openSandboxLink, type SandboxLink } from "./sandbox-link.ts";
@@ -79,6 +80,8 @@ export function createLiveSandbox(id: string, context: SandboxContext): LiveSand
   /** A stop or a removal that is under way; it never rejects. */
   let ending: Promise<void> | null = null;
   let isAttested = false;
+  /** Links that came up so far: whoever awaits something knows whether it is still the same one. */
+  let links = 0;
   /** Why the bridge that dialled last was refused. */
   let refusal: HoldfastError | null = null;
   const wakeUp: Array<() => void> = [];
@@ -146,6 +149,7 @@ export function createLiveSandbox(id: string, context: SandboxContext): LiveSand
   function onUp(): void {
     // Also when it takes the place of another link: who is at its end has not been challenged yet.
     isAttested = false;
+    links += 1;
     refusal = null;
     wake();
     watch.recover();
@@ -153,7 +157,7 @@ export function createLiveSandbox(id: string, context: SandboxContext): LiveSand
 
   function onDown(cause: HoldfastError | null): void {
     isAttested = false;
-    if (cause?.code === "ATTESTATION_FAILED") refusal = cause;
+    if (cause?.code === "ATTESTATION_FAILED" || cause?.code === "FENCED") refusal = cause;
     wake();
     if (!isClosed) watch.linkDown();
   }
@@ -281,6 +285,10 @@ export function createLiveSandbox(id: string, context: SandboxContext): LiveSand
         refusal = null;
       },
     });
+    if (isAttested) return made;
+    const mine = links;
+    await catchUp({ sandboxId: id, link: made.link, store, clock, onWarning: context.onWarning });
+    if (links !== mine || !made.link.isUp()) throw new HoldfastError("LINK_CLOSED");
     isAttested = true;
     return made;
   }

@@ -80,7 +80,9 @@ export async function openSandboxLink(options: SandboxLinkOptions): Promise<Sand
 
   function follow(hello: FrameOf<"hello">): ReturnType<Store["follow"]> | HoldfastError {
     try {
-      return store.follow(sandboxId, hello.head, options.unsent);
+      // Nobody else owns the store: it was set back to before the fence that the bridge has seen.
+      if (hello.fence > store.fence) store.raiseFence(hello.fence);
+      return store.follow(sandboxId, { ...hello.head, acked: hello.acked }, options.unsent);
     } catch (error) {
       return asHoldfastError(error);
     }

@@ -173,7 +173,7 @@ export const ERROR_CATALOGUE = {
   },
   TURN_NUMBER_USED: {
     summary: "This turn number was accepted before.",
-    next: "The store is older than the sandbox; inspect the member.",
+    next: "The store is older than the sandbox: submit again, numbers go on from there.",
   },
   TURN_TIME_LIMIT: { summary: "The turn exceeded its time limit.", next: "Raise the limit or ask for less." },
   TURN_UNKNOWN: { summary: "There is no such turn.", next: "Check the id." },

@@ -22,7 +22,7 @@ export const METHODS = {
     result: HelperReport,
     errors: [],
   },
-  /** What is resident and active now. */
+  /** What is resident and active now, and which turn numbers were taken. */
   "bridge.status": {
     params: Nothing,
     result: z.object({
@@ -40,6 +40,10 @@ export const METHODS = {
           launchParts: LaunchParts,
         }),
       ),
+      /** Turns that were taken and have not ended. */
+      openTurns: z.array(z.object({ turn: OurId, member: OurId, number: Count })),
+      /** The highest number that was taken of each member, remembered beyond all turns. */
+      numbers: z.array(z.object({ member: OurId, number: Count })),
     }),
     errors: [],
   },

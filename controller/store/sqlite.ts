@@ -15,7 +15,10 @@ export const STORE_FILE = "holdfast.db";
 
 /** The part of the store that knows SQL but no meaning. */
 export interface Database {
-  readonly fence: number;
+  /** Ours: the one that every write is checked against. */
+  fence(): number;
+  /** Makes it this number. Throws FENCED when ours is not the store's any more. */
+  raiseFence(to: number): void;
   /** Runs a whole step: fenced, atomic, durable at its return. */
   write<T>(step: () => T): T;
   run(sql: string, ...values: SQLInputValue[]): number;
@@ -71,7 +74,8 @@ function raiseFence(database: DatabaseSync): number {
   return Number(row.value);
 }
 
-function wrap(database: DatabaseSync, fence: number, lock: OwnerLock | null): Database {
+function wrap(database: DatabaseSync, firstFence: number, lock: OwnerLock | null): Database {
+  let fence = firstFence;
   const statements = new Map<string, StatementSync>();
 
   function prepared(sql: string): StatementSync {
@@ -88,26 +92,32 @@ function wrap(database: DatabaseSync, fence: number, lock: OwnerLock | null): Da
       throw new HoldfastError("FENCED", `the store's fence is ${row.value}, ours is ${fence}`);
   }
 
+  function write<T>(step: () => T): T {
+    if (lock === null) throw new TypeError("this store was opened for reading");
+    try {
+      database.exec("BEGIN IMMEDIATE");
+    } catch (cause) {
+      throw new HoldfastError("STORE_ERROR", "the store can't be written", { cause });
+    }
+    try {
+      checkFence();
+      const result = step();
+      database.exec("COMMIT");
+      return result;
+    } catch (cause) {
+      if (database.isTransaction) database.exec("ROLLBACK");
+      if (cause instanceof HoldfastError || cause instanceof TypeError) throw cause;
+      throw new HoldfastError("STORE_ERROR", "the store can't be written", { cause });
+    }
+  }
+
   return {
-    fence,
-    write(step) {
-      if (lock === null) throw new TypeError("this store was opened for reading");
-      try {
-        database.exec("BEGIN IMMEDIATE");
-      } catch (cause) {
-        throw new HoldfastError("STORE_ERROR", "the store can't be written", { cause });
-      }
-      try {
-        checkFence();
-        const result = step();
-        database.exec("COMMIT");
-        return result;
-      } catch (cause) {
-        if (database.isTransaction) database.exec("ROLLBACK");
-        if (cause instanceof HoldfastError || cause instanceof TypeError) throw cause;
-        throw new HoldfastError("STORE_ERROR", "the store can't be written", { cause });
-      }
+    fence: () => fence,
+    raiseFence(to) {
+      write(() => prepared("UPDATE meta SET value = ? WHERE name = 'fence'").run(String(to)));
+      fence = to;
     },
+    write,
     run: (sql, ...values) => Number(prepared(sql).run(...values).changes),
     row(schema, sql, ...values) {
       const found = read(() => prepared(sql).get(...values));

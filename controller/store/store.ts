@@ -3,9 +3,9 @@
  * returns (law 3), and checked against this controller's fence (law 12). PostgreSQL joins behind the same contract.
  */
 import type { NumberedEvent } from "../../protocol/events.ts";
-import type { Cursor } from "../../protocol/frame.ts";
 import type { CliName, ContainerIdentity, Locator } from "../../protocol/locator.ts";
 import type { Settlement } from "../../protocol/settlement.ts";
+import type { JournalSight } from "./follow.ts";
 import type {
   InspectionRow,
   MemberOptions,
@@ -36,7 +36,13 @@ export interface Applied {
 export interface Store {
   /** Random, made with the store; marks what belongs to it elsewhere. */
   readonly id: string;
+  /** Rises by one at each opening, and above what a sandbox has seen. */
   readonly fence: number;
+  /**
+   * Raises the fence above one that a sandbox has seen: the store was restored from a backup, since nobody else can own it.
+   * Throws FENCED when this controller does not own it any more, or when the number is beyond all reason.
+   */
+  raiseFence(above: number): void;
   createSandbox(row: { id: string; kind: SandboxKind; directory: string }): void;
   bindContainer(sandbox: string, container: ContainerIdentity): void;
   setWanted(sandbox: string, wanted: Wanted): void;
@@ -71,16 +77,25 @@ export interface Store {
 
   /**
    * Starts to follow a bridge's journal and returns the sequence number that was applied of it. Turns that another
-   * journal, or a head behind what was applied, leaves without an answer become `unknown`: the sandbox's state was
-   * lost or rolled back. Those that were not sent yet have lost nothing.
+   * journal, a head behind what was applied, or events that were dropped before they were applied leave without an answer
+   * become `unknown`: the sandbox's state was lost or set back, or the store was. All members of the sandbox must then be
+   * proven. Turns that were not sent yet have lost nothing.
    */
   follow(
     sandbox: string,
-    head: Cursor,
+    journal: JournalSight,
     unsent?: ReadonlySet<string>,
   ): { applied: number; lost: Array<{ turn: string; settlement: Settlement }> };
-  /** Applies events in order, each once. Throws FRAME_INVALID at a gap. */
+  /**
+   * Applies events in order, each once. What concerns turns or members that this store does not have is passed over: it is
+   * older than they are. Throws FRAME_INVALID at a gap, and for what is another sandbox's.
+   */
   apply(sandbox: string, entries: readonly NumberedEvent[]): Applied;
+  /**
+   * Takes over the numbers of turns that a bridge has accepted: the next submission gets one above. Returns the members
+   * of which the store knew fewer; they must be proven.
+   */
+  learnNumbers(sandbox: string, numbers: ReadonlyArray<{ member: string; number: number }>): string[];
   /** Ends a turn by the host's own knowledge (never received, container gone). No effect on one that has ended. */
   end(turn: string, settlement: Settlement): boolean;
   locatorHistory(member: string): Locator[];

@@ -306,7 +306,7 @@ test("a resident process that ends while the next turn's acceptance is written h
 
 test("the status names resident processes and active turns", async () => {
   const made = await scene();
-  expect(made.members.status()).toEqual({ members: [] });
+  expect(made.members.status()).toEqual({ members: [], openTurns: [], numbers: [] });
   await running(made, submission(1));
   expect(made.members.status()).toEqual({
     members: [
@@ -322,6 +322,8 @@ test("the status names resident processes and active turns", async () => {
         launchParts: LAUNCH_PARTS,
       },
     ],
+    openTurns: [{ turn: "t-1", member: "m-1", number: 1 }],
+    numbers: [{ member: "m-1", number: 1 }],
   });
 });
 
@@ -333,7 +335,12 @@ test("a member is retired when it is idle, and refused while it is not", async (
   made.driver.observe(NATIVE_END);
   await ended(made, "t-1");
   expect(await made.members.retire("m-1")).toBe(true);
-  expect(made.members.status()).toEqual({ members: [] });
+  // The number is remembered beyond the turn and the process.
+  expect(made.members.status()).toEqual({
+    members: [],
+    openTurns: [],
+    numbers: [{ member: "m-1", number: 1 }],
+  });
 });
 
 test("a stop ends the turns and the processes, and takes nothing new", async () => {

@@ -21,6 +21,8 @@ async function retained() {
   const { launch, launchParts } = bridge.submission();
   bridge.answers["bridge.status"] = async () => ({
     members: [{ ...sample, member, launchDigest: launch.digest, launchParts }],
+    openTurns: [],
+    numbers: [],
   });
   return { fake, member, bridge };
 }

@@ -36,7 +36,7 @@ function retained() {
   };
   const running = (changes: Partial<typeof entry> = {}): Sight => ({
     place: "running",
-    status: { members: [{ ...entry, ...changes }] },
+    status: { members: [{ ...entry, ...changes }], openTurns: [], numbers: [] },
     why: "",
   });
   return { rig, outlook, running, launchParts };

@@ -16,7 +16,7 @@ function filled(): { directory: string; store: Store } {
   for (const id of ["m-1", "m-2"])
     store.createMember({ id, sandbox: "box", cli: "opencode", options: MEMBER });
   store.bindContainer("box", { ...CONTAINER, sandboxId: "box" });
-  store.follow("box", { journalId: "j-1", epoch: 1, seq: 0 });
+  store.follow("box", { journalId: "j-1", epoch: 1, seq: 0, acked: 0 });
   store.admit({ id: "t-1", member: "m-1", textSha256: DIGEST_A, textBytes: 12 });
   const end = { type: "turn.ended", turn: "t-1", member: "m-1", number: 1, settlement: SETTLEMENT } as const;
   store.apply("box", [{ seq: 1, at: AT, event: end }]);

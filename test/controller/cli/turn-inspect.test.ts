@@ -30,7 +30,7 @@ function storeWithUnknown(): { directory: string; open: () => Store } {
     store.createMember({ id, sandbox: "box", cli: "opencode", options: MEMBER });
   store.admit({ id: "t-1", member: "m-1", textSha256: DIGEST_A, textBytes: 12 });
   store.admit({ id: "t-2", member: "m-2", textSha256: DIGEST_A, textBytes: 12 });
-  store.follow("box", { journalId: "j-1", epoch: 1, seq: 0 });
+  store.follow("box", { journalId: "j-1", epoch: 1, seq: 0, acked: 0 });
   const events = [
     EVENTS["turn.submitting"],
     { ...EVENTS["turn.tool"], title: "rm \u001b[2Jx\nnote forged" },

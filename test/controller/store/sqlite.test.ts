@@ -102,7 +102,7 @@ test("each opening raises the fence by one", () => {
   const fences = [1, 2, 3].map(() => {
     const database = openDatabase({ directory });
     database.close();
-    return database.fence;
+    return database.fence();
   });
   expect(fences).toEqual([1, 2, 3]);
 });
@@ -118,6 +118,17 @@ test("a stale owner is fenced off: its step does not even run", () => {
     }),
   ).toThrow(expect.objectContaining({ code: "FENCED" }));
   expect(hasRun).toBe(false);
+});
+
+test("the owner raises the fence, and goes on with it; a stale one raises nothing", () => {
+  const directory = temporaryDirectory();
+  const database = open(directory);
+  database.raiseFence(7);
+  expect(database.fence()).toBe(7);
+  database.write(() => database.run(INSERT, "a", ""));
+  aside(directory, (other) => other.exec("UPDATE meta SET value = '99' WHERE name = 'fence'"));
+  expect(() => database.raiseFence(100)).toThrow(expect.objectContaining({ code: "FENCED" }));
+  expect(database.fence()).toBe(7);
 });
 
 test("a second owner is refused, and a failed opening gives the lock back", () => {

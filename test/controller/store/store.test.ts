@@ -231,7 +231,7 @@ test("following the same journal says how far it was applied", () => {
   const rig = simpleRig();
   rig.admit("t-1");
   rig.apply([delivered("t-1")]);
-  const head = { journalId: "journal-box", epoch: 4, seq: 9 };
+  const head = { journalId: "journal-box", epoch: 4, seq: 9, acked: 0 };
   expect(rig.store.follow("box", head)).toEqual({ applied: 1, lost: [] });
   expect(rig.store.turn("t-1")?.state).toBe("delivered");
 });
@@ -242,12 +242,12 @@ test("a journal of another id leaves the open turns unknown, and is followed fro
   rig.admit("t-1");
   rig.admit("t-2", "m-2");
   rig.apply([delivered("t-1")]);
-  const { applied, lost } = rig.store.follow("box", { journalId: "another", epoch: 1, seq: 7 });
+  const { applied, lost } = rig.store.follow("box", { journalId: "another", epoch: 1, seq: 7, acked: 0 });
   expect(applied).toBe(0);
   expect(lost.map(({ turn }) => turn).sort()).toEqual(["t-1", "t-2"]);
   expect(rig.store.turn("t-1")).toMatchObject({ state: "unknown", settlement: { outcome: "unknown" } });
   expect(rig.store.turn("t-1")?.settlement?.evidence[0]?.what).toBe("journal_lost");
-  expect(rig.store.follow("box", { journalId: "another", epoch: 1, seq: 7 })).toEqual({
+  expect(rig.store.follow("box", { journalId: "another", epoch: 1, seq: 7, acked: 0 })).toEqual({
     applied: 0,
     lost: [],
   });
@@ -258,7 +258,7 @@ test("a head behind what was applied means a rollback: open turns are unknown, a
   rig.admit("t-1");
   const turn = { type: "turn.accepted", turn: "t-1", member: "m-1", number: 1 } as const;
   rig.apply([turn, delivered("t-1"), delivered("t-1")]);
-  const { applied, lost } = rig.store.follow("box", { journalId: "journal-box", epoch: 1, seq: 1 });
+  const { applied, lost } = rig.store.follow("box", { journalId: "journal-box", epoch: 1, seq: 1, acked: 0 });
   expect(applied).toBe(1);
   expect(lost.map(({ turn }) => turn)).toEqual(["t-1"]);
   // The same numbers come again with other events, of the very same turn.
@@ -267,12 +267,87 @@ test("a head behind what was applied means a rollback: open turns are unknown, a
   expect(rig.store.turn("t-1")?.state).toBe("unknown");
 });
 
+test("a store that is older than what the bridge has dropped goes on from there: open turns are unknown, members proven", () => {
+  const rig = simpleRig();
+  rig.member("m-2");
+  rig.admit("t-1");
+  rig.admit("t-2", "m-2");
+  rig.apply([delivered("t-1")]);
+  const journal = { journalId: "journal-box", epoch: 4, seq: 30, acked: 20 };
+  const { applied, lost } = rig.store.follow("box", journal, new Set(["t-2"]));
+  expect(applied).toBe(20);
+  expect(lost.map(({ turn }) => turn)).toEqual(["t-1"]);
+  expect(rig.store.turn("t-1")?.settlement?.evidence[0]?.what).toBe("store_set_back");
+  expect(rig.store.turn("t-2")?.state).toBe("admitted");
+  expect(rig.store.member("m-1")?.must_prove).toBe("turn t-1 is unknown");
+  expect(rig.store.member("m-2")?.must_prove).toMatch(/^the store is older/);
+  expect(rig.store.follow("box", journal)).toEqual({ applied: 20, lost: [] });
+});
+
+test("events of turns and members that the store does not have are passed over; another sandbox's are refused", () => {
+  const rig = simpleRig();
+  rig.box("other");
+  rig.member("n-1", "other");
+  rig.admit("u-1", "n-1");
+  const process = { type: "member.process", processGeneration: 1, state: "ready", detail: "" } as const;
+  rig.apply([ended("t-9"), delivered("t-9"), ended("x-1", {}, "m-9"), { ...process, member: "m-9" }]);
+  expect(rig.store.sandbox("box")?.applied).toBe(4);
+  expect(rig.store.turn("t-9")).toBeNull();
+  expect(rig.store.eventsOf("t-9")).toEqual([]);
+  expect(rig.store.member("m-1")).toMatchObject({
+    settled_turns: 0,
+    must_prove: "a turn that the store does not know came before",
+  });
+  const foreign = [
+    ended("u-1", {}, "n-1"),
+    ended("u-1"),
+    ended("t-9", {}, "n-1"),
+    { ...process, member: "n-1" },
+  ];
+  for (const event of foreign)
+    expect(() => rig.apply([event])).toThrow(expect.objectContaining({ code: "FRAME_INVALID" }));
+  expect(rig.store.sandbox("box")?.applied).toBe(4);
+});
+
+test("numbers that a bridge has taken are gone on from; those of others, and from nowhere, are not taken over", () => {
+  const rig = simpleRig();
+  rig.box("other");
+  rig.member("n-1", "other");
+  const learn = (member: string, number: number) => rig.store.learnNumbers("box", [{ member, number }]);
+  expect(learn("m-1", 0)).toEqual([]);
+  expect(learn("m-1", 5)).toEqual(["m-1"]);
+  expect(learn("m-1", 5)).toEqual([]);
+  expect(learn("n-1", 5)).toEqual([]);
+  expect(learn("none", 5)).toEqual([]);
+  expect(() => learn("m-1", Number.MAX_SAFE_INTEGER)).toThrow(
+    expect.objectContaining({ code: "FRAME_INVALID" }),
+  );
+  expect(rig.store.member("m-1")).toMatchObject({
+    submissions: 5,
+    must_prove: "the store is older than the sandbox",
+  });
+  expect(rig.store.member("n-1")?.submissions).toBe(0);
+});
+
+test("the fence is raised above what a sandbox has seen, and stays so; not beyond reason", () => {
+  const rig = simpleRig();
+  expect(rig.store.fence).toBe(1);
+  rig.store.raiseFence(8);
+  expect(rig.store.fence).toBe(9);
+  rig.admit("t-1");
+  expect(() => rig.store.raiseFence(Number.MAX_SAFE_INTEGER)).toThrow(
+    expect.objectContaining({ code: "FENCED" }),
+  );
+  rig.reopen();
+  expect(rig.store.fence).toBe(10);
+});
+
 test("a turn that was not sent yet outlives the loss of a journal", () => {
   const rig = simpleRig();
   rig.member("m-2");
   rig.admit("t-1");
   rig.admit("t-2", "m-2");
-  const head = { journalId: "another", epoch: 1, seq: 0 };
+  const head = { journalId: "another", epoch: 1, seq: 0, acked: 0 };
   const { lost } = rig.store.follow("box", head, new Set(["t-2"]));
   expect(lost.map(({ turn }) => turn)).toEqual(["t-1"]);
   expect(rig.store.turn("t-2")?.state).toBe("admitted");
