@@ -5,6 +5,7 @@ import type { Clock } from "../protocol/clock.ts";
 import { type ContextFacts, decideContext, type ResumeResult } from "../protocol/context-status.ts";
 import { asHoldfastError, clip, HoldfastError } from "../protocol/errors.ts";
 import type { ControlEvent } from "../protocol/events.ts";
+import type { Launch } from "../protocol/launch.ts";
 import type { LaunchParts } from "../protocol/launch-parts.ts";
 import type { CliName } from "../protocol/locator.ts";
 import type { Settlement } from "../protocol/settlement.ts";
@@ -35,8 +36,9 @@ export interface Member {
   /** What of its resident process decides the next turn's context; null when none is there. */
   standing(): ContextFacts["resident"];
   prepare(submission: Submission, signal: AbortSignal): Promise<Preparation>;
+  /** Asks the CLI's history, in a process of its own, whether it has stored this message. */
   proveDelivery(
-    submission: Submission,
+    launch: Launch,
     nativeId: string,
     nativeMessage: string,
   ): Promise<"absent" | "present" | "unclear">;
@@ -63,12 +65,12 @@ export function createMember(options: MemberOptions): Member {
   let retiring: Promise<boolean> | null = null;
   let starting: Promise<unknown> = Promise.resolve();
 
-  async function launchRequest(submission: Submission, signal: AbortSignal): Promise<LaunchRequest> {
+  async function launchRequest(launch: Launch, signal: AbortSignal): Promise<LaunchRequest> {
     slot ??= await openSlot(config, id);
     generation += 1;
     return {
       slot,
-      launch: submission.launch,
+      launch,
       command: options.command,
       cliVersion: options.cliVersion,
       processGeneration: generation,
@@ -159,7 +161,7 @@ export function createMember(options: MemberOptions): Member {
   /** A process for the turn: resumed with the locator, or new without one. */
   async function launch(submission: Submission, signal: AbortSignal): Promise<ResumeResult | null> {
     await endResidence("replaced");
-    const request = await launchRequest(submission, signal);
+    const request = await launchRequest(submission.launch, signal);
     const { processGeneration } = request;
     report({ type: "member.process", member: id, processGeneration, state: "started", detail: "" });
     const locator = submission.settledTurns === 0 ? null : submission.locator;
@@ -214,10 +216,10 @@ export function createMember(options: MemberOptions): Member {
     resident: () => residence?.resident ?? null,
     standing,
     prepare,
-    async proveDelivery(submission, nativeId, nativeMessage) {
+    async proveDelivery(given, nativeId, nativeMessage) {
       await retiring;
       return startAlone(async () => {
-        const request = await launchRequest(submission, new AbortController().signal);
+        const request = await launchRequest(given, new AbortController().signal);
         return driver.proveDelivery(request, nativeId, nativeMessage);
       });
     },

@@ -62,6 +62,11 @@ export function launchOf(
   return { launch: { cli: member.cli, model, permissions, background, digest }, launchParts };
 }
 
+/** The same, or null when the build lacks the member's CLI. */
+export function knownLaunch(member: MemberRow, pinned: PinnedBuild): ReturnType<typeof launchOf> | null {
+  return pinned.clis.some(({ cli }) => cli === member.cli) ? launchOf(member, pinned) : null;
+}
+
 function sha256(text: string): string {
   return createHash("sha256").update(text).digest("hex");
 }

@@ -1,6 +1,5 @@
 /** Gathers what decides a member's next context: from the store, from its sandbox when that can be seen, from the build. */
-import { asHoldfastError } from "../protocol/errors.ts";
-import { launchOf } from "./admission.ts";
+import { knownLaunch } from "./admission.ts";
 import { type NextContext, type NextContextFacts, nextContext } from "./next-context.ts";
 import type { Sight } from "./sandbox-handle.ts";
 import type { PinnedBuild } from "./sandboxes/sandbox.ts";
@@ -26,7 +25,7 @@ export function outlookOf(options: {
     sandbox,
     place: sight.place,
     sight: residentOf(sight, member.id),
-    launch: pinned === null ? null : knownLaunch(member, pinned),
+    launch: pinned === null ? null : comparable(knownLaunch(member, pinned)),
     otherBuild: pinned === null ? null : otherBuild(sandbox, pinned),
     openTurn: open,
     unknownTurn: store.unknownTurnOf(member.id),
@@ -44,15 +43,8 @@ function residentOf({ place, status, why }: Sight, member: string): NextContextF
     : { kind: "unseen", why };
 }
 
-/** Null when the build lacks the member's CLI: then there is nothing to compare with. */
-function knownLaunch(member: MemberRow, pinned: PinnedBuild): NextContextFacts["launch"] {
-  try {
-    const { launch, launchParts } = launchOf(member, pinned);
-    return { digest: launch.digest, parts: launchParts };
-  } catch (error) {
-    if (asHoldfastError(error).code === "CLI_UNKNOWN") return null;
-    throw error;
-  }
+function comparable(known: ReturnType<typeof knownLaunch>): NextContextFacts["launch"] {
+  return known === null ? null : { digest: known.launch.digest, parts: known.launchParts };
 }
 
 /** What attestation would find; it is measured anew before every start. */

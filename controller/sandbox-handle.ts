@@ -7,6 +7,7 @@ import { asHoldfastError, HoldfastError } from "../protocol/errors.ts";
 import { LIMITS } from "../protocol/limits.ts";
 import type { Result } from "../protocol/methods.ts";
 import type { Settlement } from "../protocol/settlement.ts";
+import { knownLaunch } from "./admission.ts";
 import { catchUp } from "./catch-up.ts";
 import { makeReady, type Ready, STOP_GRACE_MS } from "./readiness.ts";
 import { forwardTo, type ModelRoute } from "./relay/forwarder.ts";
@@ -108,6 +109,11 @@ export function createLiveSandbox(id: string, context: SandboxContext): LiveSand
     clock,
     unsent,
     specOf,
+    async launchOf(member) {
+      const found = store.member(member);
+      const pinned = await driver.pinned().catch(() => null);
+      return found === null || pinned === null ? null : (knownLaunch(found, pinned)?.launch ?? null);
+    },
     link: () => link,
     ready,
     isQuiet,

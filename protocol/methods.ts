@@ -96,11 +96,18 @@ export const METHODS = {
     errors: ["ABORT_NO_TURN"],
   },
   /**
-   * What became of a turn that the controller admitted? `never_received` is a promise: it is journaled as a veto before
+   * What became of a turn that the controller admitted? `active` also when it was interrupted by the bridge's death and
+   * its end is being found out. `never_received` is a promise: it is journaled as a veto before
    * it is answered, and this id can't be submitted any more.
    */
   "turn.recover": {
-    params: z.object({ turn: OurId, member: OurId, number: Count }),
+    params: z.object({
+      turn: OurId,
+      member: OurId,
+      number: Count,
+      /** How its CLI is started, should its history have to be asked; null when the host can't tell. */
+      launch: z.nullable(Launch),
+    }),
     result: z.object({ state: z.enum(["never_received", "active", "ended", "forgotten"]) }),
     errors: ["STORE_ERROR"],
   },

@@ -91,7 +91,7 @@ const submission = (number: number) => ({
   launch: LAUNCH,
   container: CONTAINER,
 });
-const question = (number: number) => ({ turn: `t-${number}`, member: "m-1", number });
+const question = (number: number) => ({ turn: `t-${number}`, member: "m-1", number, launch: null });
 
 function journaled(config: BridgeConfig): ControlEvent[] {
   const { records } = readRecords(readFileSync(join(config.stateDirectory, "journal")));
@@ -171,9 +171,11 @@ test("an accepted number whose turn is no longer known is forgotten, not never r
   await begin(config);
   const peer = await taken(server);
   expect(await peer.request("turn.submit", submission(5))).toEqual({});
-  expect(await peer.request("turn.recover", { turn: "t-4", member: "m-1", number: 4 })).toEqual({
-    state: "forgotten",
-  });
+  expect(await peer.request("turn.recover", { turn: "t-4", member: "m-1", number: 4, launch: null })).toEqual(
+    {
+      state: "forgotten",
+    },
+  );
 });
 
 test("a request that does not fit its schema, and a method that is not known, are refused", async () => {

@@ -416,7 +416,7 @@ test("a delivery is proven in a process of its own, after the dead one's slot wa
   resident.answers.stop = () => stopping.promise;
   driver.onProve = async () => "absent";
   driver.exit(9);
-  const proving = member.proveDelivery(NEXT_SUBMISSION, "ses_1", "msg_1");
+  const proving = member.proveDelivery(LAUNCH, "ses_1", "msg_1");
   await settled();
   expect(driver.launches).toHaveLength(1);
   stopping.resolve([]);

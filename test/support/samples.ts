@@ -260,7 +260,7 @@ export const PARAMS: { [M in MethodName]: Params<M> } = {
     limitMs: 0,
   },
   "turn.abort": { turn: "t-1" },
-  "turn.recover": { turn: "t-1", member: "m-1", number: 3 },
+  "turn.recover": { turn: "t-1", member: "m-1", number: 3, launch: LAUNCH },
   "permission.answer": { turn: "t-1", session: "ses_1", request: "per_1", reply: "once" },
   "question.answer": { turn: "t-1", session: "ses_2", request: "que_1", answers: [["red"]] },
   "member.retire": { member: "m-1" },
