@@ -137,6 +137,7 @@ export function dockerSandboxes(options: DockerOptions): SandboxDriver {
     async bridgeConfig(spec) {
       const { manifest } = await imageRecord();
       return {
+        storeId: spec.storeId,
         sandboxId: spec.sandboxId,
         isolation: "container",
         controllerSocket: `${IN_IMAGE.mount}/ctl.sock`,

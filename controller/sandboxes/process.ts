@@ -107,6 +107,7 @@ export function processSandboxes(options: ProcessOptions): SandboxDriver {
     },
     async bridgeConfig(spec) {
       return {
+        storeId: spec.storeId,
         sandboxId: spec.sandboxId,
         isolation: "process",
         controllerSocket: fileOf(spec, "ctl.sock"),

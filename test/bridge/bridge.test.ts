@@ -27,6 +27,7 @@ function configOf(directory = temporaryDirectory()): BridgeConfig {
   for (const name of ["slots", "workspace"]) mkdirSync(join(directory, name), { recursive: true });
   sandboxes += 1;
   return {
+    storeId: "store-1",
     sandboxId: `box-${process.pid}-${sandboxes}`,
     isolation: "process",
     controllerSocket: join(directory, "ctl.sock"),

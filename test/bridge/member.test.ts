@@ -47,6 +47,7 @@ function scene(): Scene {
     command: ["/never/launched"],
     cliVersion: "1.14.50",
     config: {
+      storeId: "store-1",
       sandboxId: "box-1",
       isolation: "process",
       controllerSocket: "/none",

@@ -50,6 +50,7 @@ async function scene(options: { journalPath?: string; unackedEvents?: number } =
   };
   made.members = createMembers({
     config: {
+      storeId: "store-1",
       sandboxId: "box-1",
       isolation: "process",
       controllerSocket: "/none",

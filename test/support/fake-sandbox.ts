@@ -72,6 +72,7 @@ export class FakeSandboxes implements SandboxDriver {
   async bridgeConfig(spec: SandboxSpec): Promise<BridgeConfig> {
     const at = (name: string) => join(spec.directory, name);
     return {
+      storeId: spec.storeId,
       sandboxId: spec.sandboxId,
       isolation: "container",
       controllerSocket: at("ctl.sock"),
