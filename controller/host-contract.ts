@@ -15,7 +15,7 @@ import type {
   SandboxRow,
   TurnRow,
 } from "./store/records.ts";
-import type { Store } from "./store/store.ts";
+import type { Store, UnrequestedEntry } from "./store/store.ts";
 import type { TurnHandle } from "./turn-handle.ts";
 
 export interface HostOptions {
@@ -62,6 +62,8 @@ export interface Host {
    * changed. What only a resumed process could show is named in `toProve`. Throws MEMBER_UNKNOWN.
    */
   nextContext(member: string): Promise<NextContext>;
+  /** What the member's CLI did by itself, with no turn of ours: the newest 200, oldest first. Throws MEMBER_UNKNOWN. */
+  unrequestedOf(member: string): UnrequestedEntry[];
   membersOf(sandbox: string): MemberRow[];
   /**
    * Submits a message. Returns once the turn is durable here; everything else is the handle's to tell. Throws

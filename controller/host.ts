@@ -181,12 +181,16 @@ export async function openHost(options: HostOptions): Promise<Host> {
     sandbox.turns.delete(turn.id);
   }
 
+  /** One that can't be taken up keeps nobody from the others: it is not ready, with the reason, and is tried again. */
   async function takeUp(row: SandboxRow): Promise<void> {
     const open = store.openTurnsOf(row.id);
     if (open.length === 0 || !drivers.has(row.kind)) return;
     const sandbox = sandboxOf(row.id);
     for (const turn of open) follow(turn, sandbox, Promise.resolve());
-    await sandbox.takeUp();
+    const fault = await sandbox.takeUp();
+    if (fault === null) return;
+    store.setUnready(row.id, [fault.message]);
+    onWarning(`sandbox ${row.id} can't be taken up`, fault.message);
   }
 
   /** Mends what a crash left between a record and its effect. An engine that does not answer is no reason not to open. */
@@ -285,6 +289,7 @@ export async function openHost(options: HostOptions): Promise<Host> {
           .catch(() => null)) ?? null;
       return outlookOf({ store, member: memberRow(id), sandbox, sight, pinned });
     },
+    unrequestedOf: (id) => store.unrequestedOf(memberRow(id).id),
     membersOf: (sandbox) => store.membersOf(sandbox),
     submit(member, text, { id, limitMs = 0 } = {}) {
       const known = id === undefined ? null : store.turn(id);

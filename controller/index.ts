@@ -24,5 +24,5 @@ export type {
   SandboxRow,
   TurnRow,
 } from "./store/records.ts";
-export type { Store } from "./store/store.ts";
+export type { Store, UnrequestedEntry } from "./store/store.ts";
 export type { TurnHandle, TurnUpdate } from "./turn-handle.ts";

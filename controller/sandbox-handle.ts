@@ -55,9 +55,9 @@ export interface LiveSandbox {
   ready(): Promise<Ready>;
   /**
    * Takes up the turns that an earlier controller left open: a running sandbox dials in, a stopped one is started, a
-   * missing one ends its turns. Returns once it listens.
+   * missing one ends its turns. Returns once it listens, or with the reason why it can't; that is tried again.
    */
-  takeUp(): Promise<void>;
+  takeUp(): Promise<HoldfastError | null>;
   /** What is there now, as far as it can be seen: nothing is started, stopped or trusted for it. Never throws. */
   look(): Promise<Sight>;
   /** Asks the bridge what became of turns whose submission it did not answer clearly. */
@@ -320,8 +320,12 @@ export function createLiveSandbox(id: string, context: SandboxContext): LiveSand
     look,
     recover: watch.recover,
     async takeUp() {
-      await attach();
-      watch.follow(ready());
+      const fault = await attach().then(
+        () => null,
+        (error: unknown) => asHoldfastError(error, "STORE_ERROR"),
+      );
+      watch.follow(fault === null ? ready() : Promise.reject(fault));
+      return fault;
     },
     holdUnsent(turn) {
       unsent.add(turn);

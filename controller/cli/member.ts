@@ -4,7 +4,7 @@ import type { Locator } from "../../protocol/locator.ts";
 import type { NextContext } from "../next-context.ts";
 import { outlookOf } from "../outlook.ts";
 import type { MemberRow, TurnRow } from "../store/records.ts";
-import type { Store } from "../store/store.ts";
+import type { Store, UnrequestedEntry } from "../store/store.ts";
 import type { Command } from "./command.ts";
 import type { Environment } from "./environment.ts";
 import { commandSetup, NO_MODEL, openCommandHost } from "./open.ts";
@@ -74,13 +74,15 @@ interface Kept {
   member: MemberRow;
   history: Locator[];
   turns: TurnRow[];
+  unrequested: UnrequestedEntry[];
 }
 
 function kept(store: Store, id: string): Kept | null {
   const member = store.member(id);
   if (member === null) return null;
   const history = store.locatorHistory(id).slice(-SHOWN).reverse();
-  return { member, history, turns: store.turnsOf(id, SHOWN) };
+  const unrequested = store.unrequestedOf(id).slice(-SHOWN);
+  return { member, history, turns: store.turnsOf(id, SHOWN), unrequested };
 }
 
 /** As the store's owner where that is to be had; beside another owner from the store alone, which says less. */
@@ -115,7 +117,7 @@ async function outlook(environment: Environment, output: Output, id: string): Pr
   }
 }
 
-function show({ member, history, turns }: Kept, next: NextContext, output: Output): void {
+function show({ member, history, turns, unrequested }: Kept, next: NextContext, output: Output): void {
   output.line(`member ${member.id} (${member.cli}) of ${member.sandbox}`, "bold");
   output.line(`next     ${next.status ?? "not known"}: ${oneLine(next.reason)}`);
   if (next.toProve !== null)
@@ -146,5 +148,11 @@ function show({ member, history, turns }: Kept, next: NextContext, output: Outpu
       iso(turn.submitted_at),
     ]);
     output.line(table(["NUMBER", "TURN", "STATE", "CONTEXT", "SUBMITTED"], rows));
+  }
+  if (unrequested.length > 0) {
+    output.line();
+    output.line("what its CLI did by itself, with no turn of ours:");
+    const rows = unrequested.map(({ at, event }) => [iso(at), event.state, event.session, event.detail]);
+    output.line(table(["AT", "STATE", "SESSION", "DETAIL"], rows));
   }
 }

@@ -97,6 +97,16 @@ export const MIGRATIONS: readonly string[] = [
     note TEXT NOT NULL
   ) STRICT;
   `,
+  `
+  -- What a member's CLI did by itself, with no turn of ours: the newest of each member.
+  CREATE TABLE member_events (
+    id INTEGER PRIMARY KEY,
+    member TEXT NOT NULL REFERENCES members(id),
+    at REAL NOT NULL,
+    event TEXT NOT NULL
+  ) STRICT;
+  CREATE INDEX member_events_by_member ON member_events(member, id);
+  `,
 ];
 
 /** For those who only look. Throws STORE_NEWER, or STORE_ERROR for a layout that its owner has to renew first. */

@@ -12,6 +12,7 @@ import { MemberRow, SandboxRow, TurnRow } from "./records.ts";
 import { settleMember } from "./settle.ts";
 import { type Database, type DatabaseOptions, openDatabase } from "./sqlite.ts";
 import type { Applied, Store } from "./store.ts";
+import { createUnrequested } from "./unrequested.ts";
 
 export interface StoreOptions extends DatabaseOptions {
   nowAt: () => number;
@@ -37,6 +38,7 @@ export function openStore(options: StoreOptions): Store {
     db.rows(MemberRow, "SELECT * FROM members WHERE sandbox = ? ORDER BY rowid", id);
   const openTurnsOf = (id: string) => db.rows(TurnRow, `${TURNS_OF_SANDBOX} AND turns.ended_at IS NULL`, id);
 
+  const unrequested = createUnrequested(db);
   const inspections = createInspections({ db, nowAt, turn, audit });
 
   function audit(what: string, subject: string, detail: string): void {
@@ -170,6 +172,7 @@ export function openStore(options: StoreOptions): Store {
     // All others are told to whoever follows the turn, and change no record.
     if (event.type === "turn.delivered")
       db.run("UPDATE turns SET state = 'delivered' WHERE id = ? AND state = 'admitted'", event.turn);
+    else if (event.type === "member.unrequested") unrequested.keep(entry.at, event);
     else if (event.type === "turn.context") applyContext(row, event, applied);
     else if (event.type === "turn.ended")
       applyEnded(row, event.turn, event.member, event.settlement, applied);
@@ -217,6 +220,7 @@ export function openStore(options: StoreOptions): Store {
           id,
         )
         .map(({ seq, at, event }) => NumberedEvent.parse({ seq, at, event: JSON.parse(event) })),
+    unrequestedOf: unrequested.of,
     unknownTurnOf: inspections.unknownOf,
     inspectionOf: inspections.of,
     recordInspection: (id, note) => db.write(() => inspections.record(id, note)),

@@ -2,7 +2,7 @@
  * The store's contract: what the controller keeps, in whole steps. Each call is one transaction, durable when it
  * returns (law 3), and checked against this controller's fence (law 12). PostgreSQL joins behind the same contract.
  */
-import type { NumberedEvent } from "../../protocol/events.ts";
+import type { ControlEvent, NumberedEvent } from "../../protocol/events.ts";
 import type { CliName, ContainerIdentity, Locator } from "../../protocol/locator.ts";
 import type { Settlement } from "../../protocol/settlement.ts";
 import type { JournalSight } from "./follow.ts";
@@ -21,6 +21,12 @@ interface NewTurn {
   member: string;
   textSha256: string;
   textBytes: number;
+}
+
+/** A `member.unrequested` event, and when the bridge saw it. */
+export interface UnrequestedEntry {
+  at: number;
+  event: Extract<ControlEvent, { type: "member.unrequested" }>;
 }
 
 /** What an applied batch of events changed, for whoever waits. */
@@ -66,6 +72,8 @@ export interface Store {
   openTurnsOf(sandbox: string): TurnRow[];
   /** Without its end, which is in the row; one that came after the row had ended is here. */
   eventsOf(turn: string): NumberedEvent[];
+  /** What the member's CLI did with no turn of ours, oldest first; the newest of it is kept. */
+  unrequestedOf(member: string): UnrequestedEntry[];
   /** An unknown turn of the member that nobody has looked at, or null. */
   unknownTurnOf(member: string): TurnRow | null;
   inspectionOf(turn: string): InspectionRow | null;

@@ -4,7 +4,7 @@ import { openStore } from "../../../controller/store/sqlite-store.ts";
 import type { Store } from "../../../controller/store/store.ts";
 import { cli, DEAD_ENGINE } from "../../support/cli.ts";
 import { MEMBER } from "../../support/host.ts";
-import { AT, CONTAINER, DIGEST_A, SETTLEMENT } from "../../support/samples.ts";
+import { AT, CONTAINER, DIGEST_A, EVENTS, SETTLEMENT } from "../../support/samples.ts";
 import { temporaryDirectory } from "../../support/temporary-directory.ts";
 
 /** `m-1` has a settled turn and an unknown one, `m-2` has none; the store is left open. */
@@ -20,6 +20,8 @@ function filled(): { directory: string; store: Store } {
   store.admit({ id: "t-1", member: "m-1", textSha256: DIGEST_A, textBytes: 12 });
   const end = { type: "turn.ended", turn: "t-1", member: "m-1", number: 1, settlement: SETTLEMENT } as const;
   store.apply("box", [{ seq: 1, at: AT, event: end }]);
+  const alone = { ...EVENTS["member.unrequested"], detail: "status busy\nforged" };
+  store.apply("box", [{ seq: 2, at: AT, event: alone }]);
   store.admit({ id: "t-2", member: "m-1", textSha256: DIGEST_A, textBytes: 12 });
   store.end("t-2", { ...SETTLEMENT, outcome: "unknown", settled: false, context: null });
   return { directory, store };
@@ -80,6 +82,7 @@ test("a member is inspected as its owner, or beside one: next context, proof, wh
     expect(stdout).toMatch(/^settled +1 of 2 submissions$/m);
     expect(stdout).toMatch(/^locator +ses_1 in \/workspace$/m);
     expect(stdout).toMatch(/^2 +t-2 +unknown/m);
+    expect(stdout).toMatch(/^\S+Z +started +ses_1 +status busy forged$/m);
   }
 });
 
