@@ -25,6 +25,11 @@ export interface HostOptions {
   drivers: readonly SandboxDriver[];
   model: ModelRoute;
   clock?: Clock;
+  /**
+   * Takes the store from a controller that hangs. That one is fenced off: it writes nothing any more, and lets go of its
+   * sandboxes as soon as it notices. Default: a store that is owned is refused with STORE_OWNED.
+   */
+  takeOver?: boolean;
   /** Things that went wrong and were handled; never a user's or a model's text. */
   onWarning?: (what: string, detail: string) => void;
 }

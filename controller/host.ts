@@ -17,6 +17,7 @@ import { hostSettlement } from "./host-settlement.ts";
 import { checkNote, inspectTurn } from "./inspection.ts";
 import { openRequests } from "./open-requests.ts";
 import { outlookOf } from "./outlook.ts";
+import { watchOwnership } from "./ownership.ts";
 import { reconcile } from "./reconcile.ts";
 import { checkedBase } from "./relay/forwarder.ts";
 import { createLiveSandbox, type LiveSandbox } from "./sandbox-handle.ts";
@@ -49,11 +50,13 @@ export async function openHost(options: HostOptions): Promise<Host> {
   checkedBase(options.model);
   const clock = options.clock ?? realClock;
   const onWarning = options.onWarning ?? (() => undefined);
+  const takeOver = options.takeOver === true;
   const drivers = new Map(options.drivers.map((driver) => [driver.kind, driver]));
   const versions = new Map<string, string>();
   const live = new Map<string, LiveSandbox>();
   const store = openStore({
     directory: options.directory,
+    takeOver,
     nowAt: () => clock.nowAt(),
     cliVersion: (cli) => versions.get(cli) ?? "unknown",
   });
@@ -70,11 +73,13 @@ export async function openHost(options: HostOptions): Promise<Host> {
     if (known !== undefined) return known;
     const row = store.sandbox(id);
     if (row === null) throw new HoldfastError("SANDBOX_UNKNOWN", `no sandbox ${id}`);
+    store.checkOwned();
     const made = createLiveSandbox(id, {
       store,
       driver: driverOf(row.kind),
       paths: sandboxPaths(options.directory, id),
       clock,
+      takeOver,
       route: options.model,
       onWarning: (what, detail) => onWarning(`sandbox ${id}: ${what}`, detail),
     });
@@ -224,6 +229,12 @@ export async function openHost(options: HostOptions): Promise<Host> {
     throw error;
   }
 
+  const unwatch = watchOwnership(store, clock, (fault) => {
+    onWarning("the store is another controller's", fault.message);
+    for (const sandbox of live.values())
+      sandbox.close(fault).catch((error: unknown) => onWarning("closing", asHoldfastError(error).message));
+  });
+
   /** Asks the bridge that has the turn. */
   async function ask<M extends "permission.answer" | "question.answer">(
     turn: string,
@@ -337,6 +348,7 @@ export async function openHost(options: HostOptions): Promise<Host> {
       await ask(params.turn, "question.answer", params);
     },
     async close() {
+      unwatch();
       // All at once: each may wait for its engine.
       await Promise.all([...live.values()].map((sandbox) => sandbox.close()));
       store.close();

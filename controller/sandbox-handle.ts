@@ -37,6 +37,8 @@ export interface SandboxContext {
   driver: SandboxDriver;
   paths: SandboxPaths;
   clock: Clock;
+  /** This controller took the store from another one, which may still listen. */
+  takeOver: boolean;
   route: ModelRoute;
   onWarning(what: string, detail: string): void;
 }
@@ -67,11 +69,12 @@ export interface LiveSandbox {
   /** Ends a start that is under way. Throws MEMBER_BUSY while turns run, unless `abort`. */
   stop(options: { abort: boolean }): Promise<void>;
   remove(): Promise<void>;
-  close(): Promise<void>;
+  /** Lets go of everything; the turns' handles fail with STOPPED, or with the reason. */
+  close(why?: HoldfastError): Promise<void>;
 }
 
 export function createLiveSandbox(id: string, context: SandboxContext): LiveSandbox {
-  const { store, driver, paths, clock } = context;
+  const { store, driver, paths, clock, takeOver } = context;
   const turns = new Map<string, LiveTurn>();
   const unsent = new Set<string>();
   let link: SandboxLink | null = null;
@@ -87,6 +90,7 @@ export function createLiveSandbox(id: string, context: SandboxContext): LiveSand
   let refusal: HoldfastError | null = null;
   const wakeUp: Array<() => void> = [];
   let isClosed = false;
+  let closedBy: HoldfastError | null = null;
 
   const row = (): SandboxRow => {
     const found = store.sandbox(id);
@@ -171,6 +175,8 @@ export function createLiveSandbox(id: string, context: SandboxContext): LiveSand
   /** Listens for a bridge that may still run, so that its events come in. No effect when it does already. */
   async function attach(): Promise<void> {
     if (isClosed) throw new HoldfastError("STOPPED");
+    // Right before anything of the sandbox is touched (law 12): a socket of ours would be in its owner's way.
+    store.checkOwned();
     if (link !== null) return;
     attaching ??= listen().finally(() => {
       attaching = null;
@@ -181,7 +187,7 @@ export function createLiveSandbox(id: string, context: SandboxContext): LiveSand
   async function listen(): Promise<void> {
     await makeSandboxDirectory(paths);
     const token = await sandboxToken(paths);
-    const model = await listenOn(paths.modelSocket, directoryModes().file);
+    const model = await listenOn(paths.modelSocket, directoryModes().file, { takeOver });
     try {
       forwardTo(model, context.route);
       link = await openSandboxLink({
@@ -190,6 +196,7 @@ export function createLiveSandbox(id: string, context: SandboxContext): LiveSand
         token,
         store,
         clock,
+        takeOver,
         unsent,
         onUp,
         onDown,
@@ -262,7 +269,7 @@ export function createLiveSandbox(id: string, context: SandboxContext): LiveSand
   // --- up and down
 
   function ready(): Promise<Ready> {
-    if (isClosed) return Promise.reject(new HoldfastError("STOPPED"));
+    if (isClosed) return Promise.reject(closedBy ?? new HoldfastError("STOPPED"));
     readying ??= bringUp().finally(() => {
       readying = null;
     });
@@ -364,13 +371,13 @@ export function createLiveSandbox(id: string, context: SandboxContext): LiveSand
         await removeSandboxDirectory(paths);
       });
     },
-    async close() {
+    async close(why = new HoldfastError("STOPPED", "this controller closed; the turn goes on")) {
       isClosed = true;
+      closedBy ??= why;
       wake();
       await detach();
       await Promise.allSettled([readying, ending]);
-      for (const turn of turns.values())
-        turn.fail(new HoldfastError("STOPPED", "this controller closed; the turn goes on"));
+      for (const turn of turns.values()) turn.fail(why);
       turns.clear();
     },
   };

@@ -29,6 +29,8 @@ export interface SandboxLinkOptions {
   token: string;
   store: Store;
   clock: Clock;
+  /** Whoever listens there gives way. */
+  takeOver: boolean;
   /** Turns of which nothing has been sent yet: they have nothing to lose with a bridge's journal. */
   unsent: ReadonlySet<string>;
   onUp(): void;
@@ -49,7 +51,7 @@ export interface SandboxLink {
 
 export async function openSandboxLink(options: SandboxLinkOptions): Promise<SandboxLink> {
   const { store, clock, sandboxId } = options;
-  const server: Server = await listenOn(options.paths.controllerSocket, directoryModes().file);
+  const server: Server = await listenOn(options.paths.controllerSocket, directoryModes().file, options);
   const sockets = new WebSocketServer({ server, perMessageDeflate: false, maxPayload: LIMITS.messageBytes });
   let current: Endpoint | null = null;
 

@@ -158,7 +158,10 @@ export const ERROR_CATALOGUE = {
     next: "Run `holdfast doctor`; check the disk.",
   },
   STORE_NEWER: { summary: "The store was written by a newer version.", next: "Use that version." },
-  STORE_OWNED: { summary: "Another controller owns this store.", next: "Stop it, or use another --store." },
+  STORE_OWNED: {
+    summary: "Another controller owns this store.",
+    next: "Stop it, or use another --store; one that hangs gives way to --take-over.",
+  },
   STREAM_LOST: {
     summary: "The native event stream was lost during the turn.",
     next: "The turn was aborted; submit again.",

@@ -83,7 +83,9 @@ function introduce(commands: readonly Command[], output: Output): void {
   output.line(INTRODUCTION);
   output.line(`usage: ${output.command("COMMAND [options]")}      ${output.command("COMMAND --help")}\n`);
   for (const { name, summary } of commands) output.line(`  ${name.padEnd(14)} ${summary}`);
-  output.line("\nevery command: --store DIR, --json, --help\n");
+  output.line(
+    "\nevery command: --store DIR, --json, --help; --take-over takes the store from a controller that hangs\n",
+  );
   output.line(ENVIRONMENT);
 }
 

@@ -197,6 +197,7 @@ export function openStore(options: StoreOptions): Store {
     get fence() {
       return db.fence();
     },
+    checkOwned: db.checkFence,
     raiseFence(above) {
       if (above - db.fence() > LEAP)
         throw new HoldfastError("FENCED", `a sandbox claims to have seen the fence ${above}`);

@@ -44,6 +44,8 @@ export interface Store {
   readonly id: string;
   /** Rises by one at each opening, and above what a sandbox has seen. */
   readonly fence: number;
+  /** Throws FENCED when it is another controller's by now; for what is done without a write. */
+  checkOwned(): void;
   /**
    * Raises the fence above one that a sandbox has seen: the store was restored from a backup, since nobody else can own it.
    * Throws FENCED when this controller does not own it any more, or when the number is beyond all reason.

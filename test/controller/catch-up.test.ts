@@ -94,15 +94,15 @@ test("a turn that nobody waits for is ended, and its end awaited: unknown here, 
 });
 
 test("one that ended meanwhile is no fault; one that never ends is, in bounded time", async () => {
-  const openTurns = [{ turn: "t-7", member: "m-1", number: 7 }];
-  const gone = scene({ openTurns }, () => {
+  const orphan = () => ({ openTurns: [{ turn: "t-7", member: "m-1", number: 7 }] });
+  const gone = scene(orphan(), () => {
     gone.told.openTurns.length = 0;
     throw new HoldfastError("ABORT_NO_TURN");
   });
   await passingUntil(gone.clock, "the end", gone.run());
-  const stuck = scene({ openTurns });
+  const stuck = scene(orphan());
   expect(await passingUntil(stuck.clock, "the limit", stuck.run())).toMatchObject({ code: "OVERLOADED" });
-  const broken = scene({ openTurns }, () => {
+  const broken = scene(orphan(), () => {
     throw new HoldfastError("LINK_CLOSED");
   });
   await expect(broken.run()).rejects.toMatchObject({ code: "LINK_CLOSED" });

@@ -40,6 +40,7 @@ async function rig() {
       token: await sandboxToken(paths),
       store: stored.store,
       clock,
+      takeOver: false,
       unsent,
       onUp: () => {
         seen.ups += 1;

@@ -143,6 +143,36 @@ test("a second owner is refused, and a failed opening gives the lock back", () =
   open(directory);
 });
 
+test("told to, it takes the store over: the old owner writes nothing any more, and says so", () => {
+  const directory = temporaryDirectory();
+  const old = open(directory);
+  old.write(() => old.run(INSERT, "before", ""));
+  const next = open(directory, { takeOver: true });
+  expect(next.fence()).toBe(old.fence() + 1);
+  const fenced = expect.objectContaining({ code: "FENCED" });
+  expect(() => old.checkFence()).toThrow(fenced);
+  expect(() => old.write(() => old.run(INSERT, "after", ""))).toThrow(fenced);
+  expect(() => old.raiseFence(99)).toThrow(fenced);
+  next.checkFence();
+  next.write(() => next.run(INSERT, "next", ""));
+  expect(next.rows(Audit, SELECT).map(({ what }) => what)).toEqual(["before", "next"]);
+  old.close();
+  expect(() => openDatabase({ directory })).toThrow(expect.objectContaining({ code: "STORE_OWNED" }));
+});
+
+test("one that hangs in the middle of a write is not taken over: nothing changes, and it goes on", () => {
+  const directory = temporaryDirectory();
+  const old = open(directory);
+  old.write(() => {
+    expect(() => openDatabase({ directory, takeOver: true, busyMs: 20 })).toThrow(
+      expect.objectContaining({ code: "STORE_ERROR" }),
+    );
+    old.run(INSERT, "a", "");
+  });
+  old.checkFence();
+  expect(() => openDatabase({ directory })).toThrow(expect.objectContaining({ code: "STORE_OWNED" }));
+});
+
 test("a file that is no database is an error of the store, and nothing of it stays open", () => {
   const directory = temporaryDirectory();
   writeFileSync(join(directory, "holdfast.db"), "no database, and long enough to be looked at. ".repeat(50));
