@@ -276,9 +276,9 @@ test("what a removal or a creation left behind in the engine is cleared at the n
   other.exec("UPDATE sandboxes SET wanted = 'removed' WHERE id = 'box'");
   other.close();
   sandboxes.listed = [
-    { sandboxId: "box", containerId: "container-box" },
-    { sandboxId: "half-made", containerId: "container-never-bound" },
-    { sandboxId: "somebody", containerId: "container-else" },
+    { sandboxId: "box", containerId: "container-box", wasStarted: true },
+    { sandboxId: "half-made", containerId: "container-never-bound", wasStarted: false },
+    { sandboxId: "somebody", containerId: "container-else", wasStarted: true },
   ];
   await fake.reopen();
   expect(sandboxes.count("remove")).toBe(2);

@@ -35,7 +35,7 @@ export class FakeSandboxes implements SandboxDriver {
   measured: Partial<AttestationFacts["measured"]> = {};
   logText = "";
   /** What carries the store's mark when a controller takes over. */
-  listed: Array<{ sandboxId: string; containerId: string }> = [];
+  listed: Array<{ sandboxId: string; containerId: string; wasStarted: boolean }> = [];
   /** Steps that were asked, without the looking ones. */
   readonly calls: string[] = [];
   /** Bridges that could not do what they were to do at their start. */
@@ -136,7 +136,7 @@ export class FakeSandboxes implements SandboxDriver {
     };
   }
 
-  async list(): Promise<Array<{ sandboxId: string; containerId: string }>> {
+  async list(): Promise<FakeSandboxes["listed"]> {
     await this.before.list?.(null);
     return this.listed;
   }
