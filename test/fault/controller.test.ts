@@ -223,9 +223,12 @@ test("laws 10, 12, 13: a controller frozen beyond the link's limit still owns it
 test("P48, law 12: a frozen controller is taken over when somebody says so; thawed it notices, and writes and sends nothing", async () => {
   const s = await scene("process");
   const { t, member, directory } = s;
-  t.model.script("Wait for it", [{ kind: "reply", text: "Waiting. ", toolCalls: [waiting] }, "It came."]);
+  t.model.script("Wait for the thaw", [
+    { kind: "reply", text: "Waiting. ", toolCalls: [waiting] },
+    "It came.",
+  ]);
   let turn = "";
-  await withChild(t, { member, text: "Wait for it." }, async (child) => {
+  await withChild(t, { member, text: "Wait for the thaw." }, async (child) => {
     ({ turn } = await child.line("submitted"));
     await until("the tool", () => eventsOf(t.directory, turn).includes("turn.tool"), 30_000);
     child.process.kill("SIGSTOP");
@@ -254,7 +257,7 @@ test("P48, law 12: a frozen controller is taken over when somebody says so; thaw
     }
   });
   expect(t.model.mainRequests().map(({ answer }) => answer?.round)).toEqual([0, 1]);
-  expectOnce(s, turn, "Wait for it.");
+  expectOnce(s, turn, "Wait for the thaw.");
 });
 
 test("law 12: a controller whose fence was passed by another writes nothing and sends nothing", async () => {
