@@ -7,7 +7,7 @@
 import { crc32 } from "node:zlib";
 import * as z from "zod/mini";
 import { NumberedEvent } from "../protocol/events.ts";
-import { Count, OurId } from "../protocol/ids.ts";
+import { Count, NativeId, OurId } from "../protocol/ids.ts";
 
 export const JournalRecord = z.discriminatedUnion("t", [
   /** First record of each file: who this journal is, and where its numbers begin. */
@@ -37,6 +37,8 @@ export const JournalRecord = z.discriminatedUnion("t", [
     number: Count,
     wasSubmitting: z.boolean(),
     wasDelivered: z.boolean(),
+    nativeId: z.nullable(NativeId),
+    nativeMessage: z.nullable(NativeId),
   }),
 ]);
 export type JournalRecord = z.infer<typeof JournalRecord>;

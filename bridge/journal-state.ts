@@ -10,6 +10,9 @@ export interface JournaledTurn {
   /** Bytes of the prompt may have gone out. */
   wasSubmitting: boolean;
   wasDelivered: boolean;
+  /** The session that it runs in, and the id of its message there; null before they are known. */
+  nativeId: string | null;
+  nativeMessage: string | null;
 }
 
 export interface JournalState {
@@ -105,16 +108,31 @@ function noteEvent(state: JournalState, event: ControlEvent): void {
   if (event.type === "turn.accepted") {
     const { turn, member, number } = event;
     noteNumber(state, member, number);
-    state.open.set(turn, { turn, member, number, wasSubmitting: false, wasDelivered: false });
-  } else if (event.type === "turn.submitting" || event.type === "turn.delivered") {
+    const start = { wasSubmitting: false, wasDelivered: false, nativeId: null, nativeMessage: null };
+    state.open.set(turn, { turn, member, number, ...start });
+  } else if (
+    event.type === "turn.context" ||
+    event.type === "turn.submitting" ||
+    event.type === "turn.delivered"
+  ) {
     const turn = state.open.get(event.turn);
-    if (turn === undefined) return;
-    if (event.type === "turn.submitting") turn.wasSubmitting = true;
-    else turn.wasDelivered = true;
+    if (turn !== undefined) noteProgress(turn, event);
   } else if (event.type === "turn.ended") {
     close(state, event.turn, "ended");
   } else if (event.type === "turn.vetoed") {
     close(state, event.turn, "vetoed");
+  }
+}
+
+function noteProgress(
+  turn: JournaledTurn,
+  event: Extract<ControlEvent, { type: "turn.context" | "turn.submitting" | "turn.delivered" }>,
+): void {
+  if (event.type === "turn.context") turn.nativeId = event.nativeId;
+  else if (event.type === "turn.delivered") turn.wasDelivered = true;
+  else {
+    turn.wasSubmitting = true;
+    turn.nativeMessage = event.nativeMessage;
   }
 }
 

@@ -133,7 +133,7 @@ export function startLinkClient(options: LinkClientOptions): LinkClient {
       });
     });
     current = mine;
-    const { journalId, epoch, head } = journal.state;
+    const { journalId, epoch, head, acked, fence } = journal.state;
     endpoint.send([
       {
         kind: "hello",
@@ -141,6 +141,8 @@ export function startLinkClient(options: LinkClientOptions): LinkClient {
         sandboxId: options.sandboxId,
         token: options.token,
         head: { journalId, epoch, seq: head },
+        acked,
+        fence,
       },
     ]);
   }

@@ -5,6 +5,8 @@ import type { Clock } from "../protocol/clock.ts";
 import { type ContextFacts, decideContext, type ResumeResult } from "../protocol/context-status.ts";
 import { asHoldfastError, clip, HoldfastError } from "../protocol/errors.ts";
 import type { ControlEvent } from "../protocol/events.ts";
+import type { Launch } from "../protocol/launch.ts";
+import type { LaunchParts } from "../protocol/launch-parts.ts";
 import type { CliName } from "../protocol/locator.ts";
 import type { Settlement } from "../protocol/settlement.ts";
 import type { Driver, LaunchRequest, Resident, ResidentListener } from "./drivers/driver.ts";
@@ -31,9 +33,12 @@ export interface Member {
   readonly cli: CliName;
   active: TurnRunner | null;
   resident(): Resident | null;
+  /** What of its resident process decides the next turn's context; null when none is there. */
+  standing(): ContextFacts["resident"];
   prepare(submission: Submission, signal: AbortSignal): Promise<Preparation>;
+  /** Asks the CLI's history, in a process of its own, whether it has stored this message. */
   proveDelivery(
-    submission: Submission,
+    launch: Launch,
     nativeId: string,
     nativeMessage: string,
   ): Promise<"absent" | "present" | "unclear">;
@@ -46,6 +51,7 @@ export interface Member {
 interface Residence {
   resident: Resident;
   launchDigest: string;
+  launchParts: LaunchParts;
   tookLastTurn: boolean;
 }
 
@@ -59,12 +65,12 @@ export function createMember(options: MemberOptions): Member {
   let retiring: Promise<boolean> | null = null;
   let starting: Promise<unknown> = Promise.resolve();
 
-  async function launchRequest(submission: Submission, signal: AbortSignal): Promise<LaunchRequest> {
+  async function launchRequest(launch: Launch, signal: AbortSignal): Promise<LaunchRequest> {
     slot ??= await openSlot(config, id);
     generation += 1;
     return {
       slot,
-      launch: submission.launch,
+      launch,
       command: options.command,
       cliVersion: options.cliVersion,
       processGeneration: generation,
@@ -125,23 +131,24 @@ export function createMember(options: MemberOptions): Member {
     return true;
   }
 
-  function factsOf(submission: Submission): ContextFacts {
+  function standing(): ContextFacts["resident"] {
     // It may have come to this outside of any turn: then no turn's end has asked (design, section 4, Retirement).
     const isThere =
       residence !== null && !residence.resident.hasExited() && residence.resident.mustRetire() === null;
+    if (!isThere || residence === null) return null;
+    const { tookLastTurn, launchDigest, launchParts, resident } = residence;
+    return { tookLastTurn, launchDigest, launchParts, nativeId: resident.nativeId };
+  }
+
+  function factsOf(submission: Submission): ContextFacts {
     return {
       settledTurns: submission.settledTurns,
       locator: submission.locator,
       container: submission.container,
-      resident:
-        isThere && residence !== null
-          ? {
-              tookLastTurn: residence.tookLastTurn,
-              launchDigest: residence.launchDigest,
-              nativeId: residence.resident.nativeId,
-            }
-          : null,
+      resident: standing(),
+      mustProve: submission.mustProve,
       launchDigest: submission.launch.digest,
+      launchParts: submission.launchParts,
       resume: null,
     };
   }
@@ -156,7 +163,7 @@ export function createMember(options: MemberOptions): Member {
   /** A process for the turn: resumed with the locator, or new without one. */
   async function launch(submission: Submission, signal: AbortSignal): Promise<ResumeResult | null> {
     await endResidence("replaced");
-    const request = await launchRequest(submission, signal);
+    const request = await launchRequest(submission.launch, signal);
     const { processGeneration } = request;
     report({ type: "member.process", member: id, processGeneration, state: "started", detail: "" });
     const locator = submission.settledTurns === 0 ? null : submission.locator;
@@ -166,7 +173,8 @@ export function createMember(options: MemberOptions): Member {
       await endProcess(result.resident);
       throw new HoldfastError("STOPPED", "the turn ended while its process started");
     }
-    residence = { resident: result.resident, launchDigest: submission.launch.digest, tookLastTurn: false };
+    const { launchParts, launch: given } = submission;
+    residence = { resident: result.resident, launchDigest: given.digest, launchParts, tookLastTurn: false };
     report({ type: "member.process", member: id, processGeneration, state: "ready", detail: "" });
     return result.kind === "resumed" ? result.resume : null;
   }
@@ -208,11 +216,12 @@ export function createMember(options: MemberOptions): Member {
     cli,
     active: null,
     resident: () => residence?.resident ?? null,
+    standing,
     prepare,
-    async proveDelivery(submission, nativeId, nativeMessage) {
+    async proveDelivery(given, nativeId, nativeMessage) {
       await retiring;
       return startAlone(async () => {
-        const request = await launchRequest(submission, new AbortController().signal);
+        const request = await launchRequest(given, new AbortController().signal);
         return driver.proveDelivery(request, nativeId, nativeMessage);
       });
     },

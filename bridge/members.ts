@@ -15,6 +15,7 @@ import type { Driver } from "./drivers/driver.ts";
 import { DRIVERS } from "./drivers/registry.ts";
 import { type Journal, UNACKED_EVENTS } from "./journal.ts";
 import type { Log } from "./log.ts";
+import { createInterruptedTurns } from "./lost-turns.ts";
 import { createMember, type Member } from "./member.ts";
 import type { Outbox } from "./outbox.ts";
 import { createTurnRunner, type Submission, type TurnRunner } from "./turn-runner.ts";
@@ -81,7 +82,7 @@ export function createMembers(options: MembersOptions): Members {
     append(event).catch((error: unknown) => options.onBroken(asHoldfastError(error, "STORE_ERROR")));
   }
 
-  function memberOf(submission: Submission): Member {
+  function memberOf(submission: Pick<Submission, "member" | "launch">): Member {
     const { cli } = submission.launch;
     const known = members.get(submission.member);
     if (known !== undefined) {
@@ -121,9 +122,24 @@ export function createMembers(options: MembersOptions): Members {
       throw new HoldfastError("TURN_NUMBER_USED", `number ${submission.number} is not above ${highest}`);
     }
     const member = memberOf(submission);
-    if (member.active !== null) throw new HoldfastError("MEMBER_BUSY");
+    const isOpen = [...journal.state.open.values()].some((open) => open.member === submission.member);
+    if (member.active !== null || isOpen) throw new HoldfastError("MEMBER_BUSY");
     return member;
   }
+
+  const interrupted = createInterruptedTurns({
+    journal,
+    clock,
+    isRunning: (turn) => turns.has(turn),
+    async prove({ member, nativeId, nativeMessage }, launch) {
+      if (nativeId === null || nativeMessage === null) return "unclear";
+      return memberOf({ member, launch }).proveDelivery(launch, nativeId, nativeMessage);
+    },
+    onBroken(error) {
+      // Left open, for the next life.
+      if (!isStopping) options.onBroken(asHoldfastError(error, "STORE_ERROR"));
+    },
+  });
 
   function runnerFor(member: Member, submission: Submission): TurnRunner {
     return createTurnRunner(submission, {
@@ -132,7 +148,8 @@ export function createMembers(options: MembersOptions): Members {
       limits: config.limits,
       append,
       prepare: (signal) => member.prepare(submission, signal),
-      proveDelivery: (nativeId, nativeMessage) => member.proveDelivery(submission, nativeId, nativeMessage),
+      proveDelivery: (nativeId, nativeMessage) =>
+        member.proveDelivery(submission.launch, nativeId, nativeMessage),
       onText(part, from) {
         outbox.touch(submission.turn, part, from);
         options.onReady();
@@ -172,13 +189,16 @@ export function createMembers(options: MembersOptions): Members {
       }
       runner.start();
     },
-    abort: (turn) => active(turn).abort(),
+    abort(turn) {
+      if (!interrupted.conclude(turn, null)) active(turn).abort();
+    },
     answerPermission: ({ turn, session, request, reply }) =>
       active(turn).answerPermission(session, request, reply),
     answerQuestion: ({ turn, session, request, answers }) =>
       active(turn).answerQuestion(session, request, answers),
-    async recover({ turn, member, number }) {
-      if (turns.has(turn)) return "active";
+    async recover({ turn, member, number, launch }) {
+      // Of an interrupted one the end is found out, and comes as every end does.
+      if (turns.has(turn) || interrupted.conclude(turn, launch)) return "active";
       const known = journal.state.closed.get(turn);
       if (known !== undefined) return known === "ended" ? "ended" : "never_received";
       // A number that was accepted belongs to a turn whose end is no longer remembered.
@@ -195,7 +215,8 @@ export function createMembers(options: MembersOptions): Members {
     status: () => ({
       members: [...members.values()].flatMap((member) => {
         const resident = member.resident();
-        if (resident === null) return [];
+        const standing = member.standing();
+        if (resident === null || standing === null) return [];
         return [
           {
             member: member.id,
@@ -203,9 +224,19 @@ export function createMembers(options: MembersOptions): Members {
             processGeneration: resident.processGeneration,
             subscription: resident.subscription() ?? 0,
             activeTurn: member.active?.submission.turn ?? null,
+            nativeId: resident.nativeId,
+            tookLastTurn: standing.tookLastTurn,
+            launchDigest: standing.launchDigest,
+            launchParts: standing.launchParts,
           },
         ];
       }),
+      openTurns: [...journal.state.open.values()].map(({ turn, member, number }) => ({
+        turn,
+        member,
+        number,
+      })),
+      numbers: [...journal.state.numbers].map(([member, number]) => ({ member, number })),
     }),
     async retire(id) {
       const member = members.get(id);

@@ -11,7 +11,7 @@ import type { Clock } from "../protocol/clock.ts";
 import { HoldfastError } from "../protocol/errors.ts";
 import { type ProcessEntry, reapSlot, type SlotMark } from "./census.ts";
 
-/** Every process of a slot carries this variable with the slot's own value; the mark where slots have no user. */
+/** Every process of a slot carries this variable with store, sandbox and member; the mark where slots have no user. */
 export const SLOT_VARIABLE = "HOLDFAST_SLOT";
 
 export interface Slot {
@@ -73,7 +73,7 @@ async function findOrMake(config: BridgeConfig, member: string): Promise<Slot> {
 }
 
 function markValueOf(config: BridgeConfig, member: string): string {
-  return `${config.sandboxId}/${member}`;
+  return `${config.storeId}/${config.sandboxId}/${member}`;
 }
 
 /**

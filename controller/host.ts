@@ -3,7 +3,6 @@
  */
 import { randomUUID } from "node:crypto";
 import * as z from "zod/mini";
-import type { Clock } from "../protocol/clock.ts";
 import { asHoldfastError, type ErrorCode, HoldfastError } from "../protocol/errors.ts";
 import { OurId } from "../protocol/ids.ts";
 import { CliName } from "../protocol/locator.ts";
@@ -12,12 +11,16 @@ import { protocolProblem } from "../protocol/model-protocol.ts";
 import { ALLOW_ALL } from "../protocol/permission-policy.ts";
 import { isOpen } from "../protocol/record-state.ts";
 import type { Settlement } from "../protocol/settlement.ts";
-import { admitTurn, launchOf } from "./admission.ts";
+import { admitTurn, checkSameTurn, launchOf } from "./admission.ts";
 import { realClock } from "./clock.ts";
+import type { Host, HostOptions } from "./host-contract.ts";
 import { hostSettlement } from "./host-settlement.ts";
-import { openRequests, type UserRequest } from "./open-requests.ts";
+import { checkNote, inspectTurn } from "./inspection.ts";
+import { openRequests } from "./open-requests.ts";
+import { outlookOf } from "./outlook.ts";
+import { watchOwnership } from "./ownership.ts";
 import { reconcile } from "./reconcile.ts";
-import { checkedBase, type ModelRoute } from "./relay/forwarder.ts";
+import { checkedBase } from "./relay/forwarder.ts";
 import { createLiveSandbox, type LiveSandbox } from "./sandbox-handle.ts";
 import { sandboxPaths } from "./sandboxes/directory.ts";
 import type { SandboxDriver } from "./sandboxes/sandbox.ts";
@@ -29,62 +32,9 @@ import {
   type TurnRow,
 } from "./store/records.ts";
 import { openStore } from "./store/sqlite-store.ts";
-import type { Store } from "./store/store.ts";
-import { createLiveTurn, type TurnHandle } from "./turn-handle.ts";
+import { createLiveTurn, endedTurn, type TurnHandle } from "./turn-handle.ts";
 
-export interface HostOptions {
-  /** Folder of the store and of the sandboxes' sockets; made when missing, owner-only. */
-  directory: string;
-  /** One driver a kind of sandbox that this host offers. */
-  drivers: readonly SandboxDriver[];
-  model: ModelRoute;
-  clock?: Clock;
-  /** Things that went wrong and were handled; never a user's or a model's text. */
-  onWarning?: (what: string, detail: string) => void;
-}
-
-export interface TurnOptions {
-  /** The platform's own id for the turn; made when missing. */
-  id?: string;
-  /** Limit of the whole turn, ms; the bridge's own when missing. */
-  limitMs?: number;
-}
-
-export interface Host {
-  /** Makes a sandbox. Nothing runs yet. Throws SANDBOX_EXISTS. */
-  createSandbox(options: { kind: SandboxKind; id?: string }): SandboxRow;
-  sandboxes(): SandboxRow[];
-  /** Starts it and attests its helper, without a turn. Throws ATTESTATION_FAILED with every reason. */
-  startSandbox(id: string): Promise<void>;
-  /** Stops it; its files and conversations stay. Throws MEMBER_BUSY while a turn runs, unless `abort`. */
-  stopSandbox(id: string, options?: { abort?: boolean }): Promise<void>;
-  /** Removes it with everything in it. May be repeated. */
-  removeSandbox(id: string): Promise<void>;
-  /**
-   * Default: everything is allowed, once each, and nothing works on behind a turn that has ended. Throws REQUEST_INVALID,
-   * and MODEL_PROTOCOL_UNFIT when the model's protocol is not the one that the CLI speaks.
-   */
-  createMember(
-    options: { sandbox: string; cli: CliName; id?: string } & Pick<MemberOptions, "model"> &
-      Partial<MemberOptions>,
-  ): MemberRow;
-  member(id: string): MemberRow;
-  membersOf(sandbox: string): MemberRow[];
-  /** Submits a message. Returns once the turn is durable here; everything else is the handle's to tell. */
-  submit(member: string, text: string, options?: TurnOptions): TurnHandle;
-  /** A turn that runs now, or null. */
-  running(turn: string): TurnHandle | null;
-  turn(id: string): TurnRow;
-  /** Permissions and questions of the member that wait for the user, oldest first; also after a restart. */
-  openRequests(member: string): UserRequest[];
-  /** Throws REQUEST_UNKNOWN, REQUEST_CLOSED, ABORT_NO_TURN. The turn's events tell what became of it. */
-  answerPermission(params: Params<"permission.answer">): Promise<void>;
-  /** `answers` null rejects the question. Throws as above, and REQUEST_INVALID for answers that do not fit. */
-  answerQuestion(params: Params<"question.answer">): Promise<void>;
-  readonly store: Store;
-  /** Lets go of everything; sandboxes and their turns go on. */
-  close(): Promise<void>;
-}
+export type { Host, HostOptions, TurnOptions } from "./host-contract.ts";
 
 /** What a bridge answers when it did not take the turn; after every other failure nobody knows. */
 const NOT_TAKEN: ReadonlySet<ErrorCode> = new Set([
@@ -101,11 +51,13 @@ export async function openHost(options: HostOptions): Promise<Host> {
   checkedBase(options.model);
   const clock = options.clock ?? realClock;
   const onWarning = options.onWarning ?? (() => undefined);
+  const takeOver = options.takeOver === true;
   const drivers = new Map(options.drivers.map((driver) => [driver.kind, driver]));
   const versions = new Map<string, string>();
   const live = new Map<string, LiveSandbox>();
   const store = openStore({
     directory: options.directory,
+    takeOver,
     nowAt: () => clock.nowAt(),
     cliVersion: (cli) => versions.get(cli) ?? "unknown",
   });
@@ -122,11 +74,13 @@ export async function openHost(options: HostOptions): Promise<Host> {
     if (known !== undefined) return known;
     const row = store.sandbox(id);
     if (row === null) throw new HoldfastError("SANDBOX_UNKNOWN", `no sandbox ${id}`);
+    store.checkOwned();
     const made = createLiveSandbox(id, {
       store,
       driver: driverOf(row.kind),
       paths: sandboxPaths(options.directory, id),
       clock,
+      takeOver,
       route: options.model,
       onWarning: (what, detail) => onWarning(`sandbox ${id}: ${what}`, detail),
     });
@@ -165,6 +119,15 @@ export async function openHost(options: HostOptions): Promise<Host> {
     return made;
   }
 
+  /** The same message under the same id: nothing is sent again, and its one turn is given. */
+  function submittedBefore(turn: TurnRow, member: string, text: string): TurnHandle {
+    checkSameTurn(turn, member, text);
+    const { id, number, settlement } = turn;
+    if (settlement !== null) return endedTurn({ id, member, number, settlement });
+    const sandbox = sandboxOf(memberRow(member).sandbox);
+    return (sandbox.turns.get(id) ?? follow(turn, sandbox, Promise.resolve())).handle;
+  }
+
   /** From here on nothing is thrown to the caller: whatever happens is the turn's own end. */
   async function send(
     row: { turn: TurnRow; member: MemberRow },
@@ -178,7 +141,7 @@ export async function openHost(options: HostOptions): Promise<Host> {
     try {
       const pinned = await driverOf(store.sandbox(member.sandbox)?.kind ?? "docker").pinned();
       for (const { cli, version } of pinned.clis) versions.set(cli, version);
-      const launch = launchOf(member, pinned);
+      const { launch, launchParts } = launchOf(member, pinned);
       const { link, container } = await sandbox.ready();
       // Nothing is awaited between here and the request: the bridge is the one that was attested, the turn is open.
       if (!isOpen(turnRow(turn.id).state)) return;
@@ -190,8 +153,10 @@ export async function openHost(options: HostOptions): Promise<Host> {
         number: turn.number,
         text,
         launch,
+        launchParts,
         locator: member.pending_locator ?? member.locator,
         locatorIsPending: member.pending_locator !== null,
+        mustProve: member.must_prove,
         settledTurns: member.settled_turns,
         container,
         limitMs,
@@ -222,12 +187,16 @@ export async function openHost(options: HostOptions): Promise<Host> {
     sandbox.turns.delete(turn.id);
   }
 
+  /** One that can't be taken up keeps nobody from the others: it is not ready, with the reason, and is tried again. */
   async function takeUp(row: SandboxRow): Promise<void> {
     const open = store.openTurnsOf(row.id);
     if (open.length === 0 || !drivers.has(row.kind)) return;
     const sandbox = sandboxOf(row.id);
     for (const turn of open) follow(turn, sandbox, Promise.resolve());
-    await sandbox.takeUp();
+    const fault = await sandbox.takeUp();
+    if (fault === null) return;
+    store.setUnready(row.id, [fault.message]);
+    onWarning(`sandbox ${row.id} can't be taken up`, fault.message);
   }
 
   /** Mends what a crash left between a record and its effect. An engine that does not answer is no reason not to open. */
@@ -260,6 +229,12 @@ export async function openHost(options: HostOptions): Promise<Host> {
     store.close();
     throw error;
   }
+
+  const unwatch = watchOwnership(store, clock, (fault) => {
+    onWarning("the store is another controller's", fault.message);
+    for (const sandbox of live.values())
+      sandbox.close(fault).catch((error: unknown) => onWarning("closing", asHoldfastError(error).message));
+  });
 
   /** Asks the bridge that has the turn. */
   async function ask<M extends "permission.answer" | "question.answer">(
@@ -305,8 +280,36 @@ export async function openHost(options: HostOptions): Promise<Host> {
       return memberRow(memberId);
     },
     member: memberRow,
+    changeMember(id, changes) {
+      const { options: known } = memberRow(id);
+      const parsed = MemberOptions.safeParse({ ...known, ...changes });
+      if (!parsed.success) {
+        const where = parsed.error.issues[0]?.path.join(".") ?? "";
+        throw new HoldfastError("REQUEST_INVALID", `a member can't be changed like this (${where})`);
+      }
+      const problem = protocolProblem(memberRow(id).cli, parsed.data.model.protocol);
+      if (problem !== null) throw problem;
+      store.setMemberOptions(id, parsed.data);
+      return memberRow(id);
+    },
+    async nextContext(id) {
+      const member = memberRow(id);
+      const sandbox = present(store.sandbox(member.sandbox));
+      // One that was removed is gone, and so is a kind that this host does not offer: nobody can be asked.
+      const isThere = sandbox.wanted !== "removed" && drivers.has(sandbox.kind);
+      const sight = isThere ? await sandboxOf(sandbox.id).look() : null;
+      const pinned =
+        (await drivers
+          .get(sandbox.kind)
+          ?.pinned()
+          .catch(() => null)) ?? null;
+      return outlookOf({ store, member: memberRow(id), sandbox, sight, pinned });
+    },
+    unrequestedOf: (id) => store.unrequestedOf(memberRow(id).id),
     membersOf: (sandbox) => store.membersOf(sandbox),
     submit(member, text, { id, limitMs = 0 } = {}) {
+      const known = id === undefined ? null : store.turn(id);
+      if (known !== null) return submittedBefore(known, member, text);
       const sandbox = sandboxOf(memberRow(member).sandbox);
       const row = admitTurn(store, member, text, id);
       const sent = sandbox.holdUnsent(row.turn.id);
@@ -328,6 +331,16 @@ export async function openHost(options: HostOptions): Promise<Host> {
       return null;
     },
     turn: turnRow,
+    inspect(id) {
+      const turn = turnRow(id);
+      return inspectTurn({
+        turn,
+        member: memberRow(turn.member),
+        events: store.eventsOf(id),
+        inspection: store.inspectionOf(id),
+      });
+    },
+    recordInspection: (turn, note) => store.recordInspection(turn, checkNote(note)),
     openRequests: (member) =>
       store
         .openTurnsOf(memberRow(member).sandbox)
@@ -340,6 +353,7 @@ export async function openHost(options: HostOptions): Promise<Host> {
       await ask(params.turn, "question.answer", params);
     },
     async close() {
+      unwatch();
       // All at once: each may wait for its engine.
       await Promise.all([...live.values()].map((sandbox) => sandbox.close()));
       store.close();

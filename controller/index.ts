@@ -8,6 +8,8 @@ export { ALLOW_ALL, MemberPolicy, type PermissionRule } from "../protocol/permis
 export type { QuestionAnswers, QuestionRequest } from "../protocol/question.ts";
 export type { ContextStatus, Outcome, Settlement } from "../protocol/settlement.ts";
 export { type Host, type HostOptions, openHost, type TurnOptions } from "./host.ts";
+export type { TurnInspection } from "./inspection.ts";
+export type { NextContext } from "./next-context.ts";
 export type { UserRequest } from "./open-requests.ts";
 export type { ModelRoute } from "./relay/forwarder.ts";
 export { DOCKER_DEFAULTS, type DockerOptions, dockerSandboxes } from "./sandboxes/docker.ts";
@@ -15,6 +17,13 @@ export { type EngineApi, engineSocket, openEngine } from "./sandboxes/engine-api
 export { type ProcessOptions, processSandboxes } from "./sandboxes/process.ts";
 export type { PinnedBuild, SandboxDriver, SandboxSpec, SandboxState } from "./sandboxes/sandbox.ts";
 export { type Setup, type SetupOptions, setUp } from "./setup.ts";
-export type { MemberOptions, MemberRow, SandboxKind, SandboxRow, TurnRow } from "./store/records.ts";
-export type { Store } from "./store/store.ts";
+export type {
+  InspectionRow,
+  MemberOptions,
+  MemberRow,
+  SandboxKind,
+  SandboxRow,
+  TurnRow,
+} from "./store/records.ts";
+export type { Store, UnrequestedEntry } from "./store/store.ts";
 export type { TurnHandle, TurnUpdate } from "./turn-handle.ts";

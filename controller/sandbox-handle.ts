@@ -4,7 +4,11 @@
  */
 import type { Clock } from "../protocol/clock.ts";
 import { asHoldfastError, HoldfastError } from "../protocol/errors.ts";
+import { LIMITS } from "../protocol/limits.ts";
+import type { Result } from "../protocol/methods.ts";
 import type { Settlement } from "../protocol/settlement.ts";
+import { knownLaunch } from "./admission.ts";
+import { catchUp } from "./catch-up.ts";
 import { makeReady, type Ready, STOP_GRACE_MS } from "./readiness.ts";
 import { forwardTo, type ModelRoute } from "./relay/forwarder.ts";
 import { openSandboxLink, type SandboxLink } from "./sandbox-link.ts";
@@ -15,12 +19,15 @@ import {
   type SandboxPaths,
   sandboxToken,
 } from "./sandboxes/directory.ts";
-import type { SandboxDriver, SandboxSpec } from "./sandboxes/sandbox.ts";
+import type { SandboxDriver, SandboxSpec, SandboxState } from "./sandboxes/sandbox.ts";
 import type { SandboxRow } from "./store/records.ts";
 import type { Applied, Store } from "./store/store.ts";
 import type { LiveTurn } from "./turn-handle.ts";
 import { createTurnWatch } from "./turn-watch.ts";
 import { closeServer, listenOn } from "./unix-server.ts";
+
+/** How long a bridge that runs may take to dial, when somebody only wants to look. */
+const LOOK_MS = LIMITS.reconnectLongestMs + 2000;
 
 /** After a stop: what the bridge said last is read for so long at most. */
 const LAST_WORDS_MS = 1000;
@@ -30,8 +37,17 @@ export interface SandboxContext {
   driver: SandboxDriver;
   paths: SandboxPaths;
   clock: Clock;
+  /** This controller took the store from another one, which may still listen. */
+  takeOver: boolean;
   route: ModelRoute;
   onWarning(what: string, detail: string): void;
+}
+
+export interface Sight {
+  place: SandboxState | "unknown";
+  /** What its bridge says is resident; null when it could not be asked, and then `why` says so. */
+  status: Result<"bridge.status"> | null;
+  why: string;
 }
 
 export interface LiveSandbox {
@@ -41,9 +57,11 @@ export interface LiveSandbox {
   ready(): Promise<Ready>;
   /**
    * Takes up the turns that an earlier controller left open: a running sandbox dials in, a stopped one is started, a
-   * missing one ends its turns. Returns once it listens.
+   * missing one ends its turns. Returns once it listens, or with the reason why it can't; that is tried again.
    */
-  takeUp(): Promise<void>;
+  takeUp(): Promise<HoldfastError | null>;
+  /** What is there now, as far as it can be seen: nothing is started, stopped or trusted for it. Never throws. */
+  look(): Promise<Sight>;
   /** Asks the bridge what became of turns whose submission it did not answer clearly. */
   recover(): void;
   /** Names a turn that is about to be sent: recovery leaves it alone until `sent`. */
@@ -51,11 +69,12 @@ export interface LiveSandbox {
   /** Ends a start that is under way. Throws MEMBER_BUSY while turns run, unless `abort`. */
   stop(options: { abort: boolean }): Promise<void>;
   remove(): Promise<void>;
-  close(): Promise<void>;
+  /** Lets go of everything; the turns' handles fail with STOPPED, or with the reason. */
+  close(why?: HoldfastError): Promise<void>;
 }
 
 export function createLiveSandbox(id: string, context: SandboxContext): LiveSandbox {
-  const { store, driver, paths, clock } = context;
+  const { store, driver, paths, clock, takeOver } = context;
   const turns = new Map<string, LiveTurn>();
   const unsent = new Set<string>();
   let link: SandboxLink | null = null;
@@ -65,10 +84,13 @@ export function createLiveSandbox(id: string, context: SandboxContext): LiveSand
   /** A stop or a removal that is under way; it never rejects. */
   let ending: Promise<void> | null = null;
   let isAttested = false;
+  /** Links that came up so far: whoever awaits something knows whether it is still the same one. */
+  let links = 0;
   /** Why the bridge that dialled last was refused. */
   let refusal: HoldfastError | null = null;
   const wakeUp: Array<() => void> = [];
   let isClosed = false;
+  let closedBy: HoldfastError | null = null;
 
   const row = (): SandboxRow => {
     const found = store.sandbox(id);
@@ -91,6 +113,11 @@ export function createLiveSandbox(id: string, context: SandboxContext): LiveSand
     clock,
     unsent,
     specOf,
+    async launchOf(member) {
+      const found = store.member(member);
+      const pinned = await driver.pinned().catch(() => null);
+      return found === null || pinned === null ? null : (knownLaunch(found, pinned)?.launch ?? null);
+    },
     link: () => link,
     ready,
     isQuiet,
@@ -132,6 +159,7 @@ export function createLiveSandbox(id: string, context: SandboxContext): LiveSand
   function onUp(): void {
     // Also when it takes the place of another link: who is at its end has not been challenged yet.
     isAttested = false;
+    links += 1;
     refusal = null;
     wake();
     watch.recover();
@@ -139,7 +167,7 @@ export function createLiveSandbox(id: string, context: SandboxContext): LiveSand
 
   function onDown(cause: HoldfastError | null): void {
     isAttested = false;
-    if (cause?.code === "ATTESTATION_FAILED") refusal = cause;
+    if (cause?.code === "ATTESTATION_FAILED" || cause?.code === "FENCED") refusal = cause;
     wake();
     if (!isClosed) watch.linkDown();
   }
@@ -147,6 +175,8 @@ export function createLiveSandbox(id: string, context: SandboxContext): LiveSand
   /** Listens for a bridge that may still run, so that its events come in. No effect when it does already. */
   async function attach(): Promise<void> {
     if (isClosed) throw new HoldfastError("STOPPED");
+    // Right before anything of the sandbox is touched (law 12): a socket of ours would be in its owner's way.
+    store.checkOwned();
     if (link !== null) return;
     attaching ??= listen().finally(() => {
       attaching = null;
@@ -157,7 +187,7 @@ export function createLiveSandbox(id: string, context: SandboxContext): LiveSand
   async function listen(): Promise<void> {
     await makeSandboxDirectory(paths);
     const token = await sandboxToken(paths);
-    const model = await listenOn(paths.modelSocket, directoryModes().file);
+    const model = await listenOn(paths.modelSocket, directoryModes().file, { takeOver });
     try {
       forwardTo(model, context.route);
       link = await openSandboxLink({
@@ -166,6 +196,7 @@ export function createLiveSandbox(id: string, context: SandboxContext): LiveSand
         token,
         store,
         clock,
+        takeOver,
         unsent,
         onUp,
         onDown,
@@ -220,10 +251,25 @@ export function createLiveSandbox(id: string, context: SandboxContext): LiveSand
     }
   }
 
+  async function look(): Promise<Sight> {
+    let place: Sight["place"] = "unknown";
+    try {
+      const { container, ...found } = row();
+      if (container === null) return { place: "stopped", status: null, why: "no container was made yet" };
+      place = await driver.state(specOf({ container, ...found }), container.containerId);
+      if (place !== "running") return { place, status: null, why: `the sandbox is ${place}` };
+      await attach();
+      const status = await (await connected(LOOK_MS)).request("bridge.status", {});
+      return { place, status, why: "" };
+    } catch (error) {
+      return { place, status: null, why: asHoldfastError(error).message };
+    }
+  }
+
   // --- up and down
 
   function ready(): Promise<Ready> {
-    if (isClosed) return Promise.reject(new HoldfastError("STOPPED"));
+    if (isClosed) return Promise.reject(closedBy ?? new HoldfastError("STOPPED"));
     readying ??= bringUp().finally(() => {
       readying = null;
     });
@@ -252,6 +298,10 @@ export function createLiveSandbox(id: string, context: SandboxContext): LiveSand
         refusal = null;
       },
     });
+    if (isAttested) return made;
+    const mine = links;
+    await catchUp({ sandboxId: id, link: made.link, store, clock, onWarning: context.onWarning });
+    if (links !== mine || !made.link.isUp()) throw new HoldfastError("LINK_CLOSED");
     isAttested = true;
     return made;
   }
@@ -274,10 +324,15 @@ export function createLiveSandbox(id: string, context: SandboxContext): LiveSand
     id,
     turns,
     ready,
+    look,
     recover: watch.recover,
     async takeUp() {
-      await attach();
-      watch.follow(ready());
+      const fault = await attach().then(
+        () => null,
+        (error: unknown) => asHoldfastError(error, "STORE_ERROR"),
+      );
+      watch.follow(fault === null ? ready() : Promise.reject(fault));
+      return fault;
     },
     holdUnsent(turn) {
       unsent.add(turn);
@@ -316,13 +371,13 @@ export function createLiveSandbox(id: string, context: SandboxContext): LiveSand
         await removeSandboxDirectory(paths);
       });
     },
-    async close() {
+    async close(why = new HoldfastError("STOPPED", "this controller closed; the turn goes on")) {
       isClosed = true;
+      closedBy ??= why;
       wake();
       await detach();
       await Promise.allSettled([readying, ending]);
-      for (const turn of turns.values())
-        turn.fail(new HoldfastError("STOPPED", "this controller closed; the turn goes on"));
+      for (const turn of turns.values()) turn.fail(why);
       turns.clear();
     },
   };

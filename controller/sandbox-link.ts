@@ -29,6 +29,8 @@ export interface SandboxLinkOptions {
   token: string;
   store: Store;
   clock: Clock;
+  /** Whoever listens there gives way. */
+  takeOver: boolean;
   /** Turns of which nothing has been sent yet: they have nothing to lose with a bridge's journal. */
   unsent: ReadonlySet<string>;
   onUp(): void;
@@ -49,7 +51,7 @@ export interface SandboxLink {
 
 export async function openSandboxLink(options: SandboxLinkOptions): Promise<SandboxLink> {
   const { store, clock, sandboxId } = options;
-  const server: Server = await listenOn(options.paths.controllerSocket, directoryModes().file);
+  const server: Server = await listenOn(options.paths.controllerSocket, directoryModes().file, options);
   const sockets = new WebSocketServer({ server, perMessageDeflate: false, maxPayload: LIMITS.messageBytes });
   let current: Endpoint | null = null;
 
@@ -80,7 +82,9 @@ export async function openSandboxLink(options: SandboxLinkOptions): Promise<Sand
 
   function follow(hello: FrameOf<"hello">): ReturnType<Store["follow"]> | HoldfastError {
     try {
-      return store.follow(sandboxId, hello.head, options.unsent);
+      // Nobody else owns the store: it was set back to before the fence that the bridge has seen.
+      if (hello.fence > store.fence) store.raiseFence(hello.fence);
+      return store.follow(sandboxId, { ...hello.head, acked: hello.acked }, options.unsent);
     } catch (error) {
       return asHoldfastError(error);
     }

@@ -92,6 +92,19 @@ export function createLiveTurn(options: {
   };
 }
 
+/** The handle of a turn that has ended: its iteration gives the settlement, and nothing is left to abort. */
+export function endedTurn(turn: {
+  id: string;
+  member: string;
+  number: number;
+  settlement: Settlement;
+}): TurnHandle {
+  const abort = () => Promise.reject(new HoldfastError("ABORT_NO_TURN"));
+  const made = createLiveTurn({ ...turn, abort });
+  made.settle(turn.settlement);
+  return made.handle;
+}
+
 interface Reader {
   push(update: TurnUpdate): void;
   end(error: HoldfastError | null): void;

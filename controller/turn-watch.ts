@@ -1,12 +1,18 @@
 /**
  * Sees to it that every open turn of a sandbox gets an end: asks the bridge when its link is back, and looks for the
- * sandbox itself when the link stays away. What becomes of a turn is decided in `recovery.ts`.
+ * sandbox itself when the link stays away. What becomes of a turn is decided in `protocol/recovery.ts`.
  */
 import type { Clock } from "../protocol/clock.ts";
 import { asHoldfastError } from "../protocol/errors.ts";
+import type { Launch } from "../protocol/launch.ts";
+import {
+  decideRecovery,
+  type Place,
+  type RecoveryDecision,
+  type RecoveryFacts,
+} from "../protocol/recovery.ts";
 import type { Settlement } from "../protocol/settlement.ts";
 import { hostSettlement } from "./host-settlement.ts";
-import { decideAfterDeath, decideRecovery } from "./recovery.ts";
 import type { SandboxLink } from "./sandbox-link.ts";
 import type { SandboxDriver, SandboxSpec } from "./sandboxes/sandbox.ts";
 import type { SandboxRow, TurnRow } from "./store/records.ts";
@@ -15,6 +21,8 @@ import type { Store } from "./store/store.ts";
 /** A broken link may come back by itself for so long before the sandbox is looked at. */
 const LINK_GRACE_MS = 500;
 const WATCH_MS = 1000;
+/** A bridge may be away for so long, whatever the reason, before the turns that it has are given up. */
+export const AWAY_MS = 300_000;
 
 export interface TurnWatchOptions {
   sandboxId: string;
@@ -24,6 +32,8 @@ export interface TurnWatchOptions {
   /** Turns of which nothing has been sent yet; they are their sender's to end. */
   unsent: ReadonlySet<string>;
   specOf(row: SandboxRow): SandboxSpec;
+  /** How the member's CLI is started now; null when that can't be told. */
+  launchOf(member: string): Promise<Launch | null>;
   link(): SandboxLink | null;
   /** Starts the sandbox again. */
   ready(): Promise<unknown>;
@@ -52,23 +62,27 @@ export interface TurnWatch {
 export function createTurnWatch(options: TurnWatchOptions): TurnWatch {
   const { sandboxId, store, driver, clock, unsent } = options;
   let revivals = 0;
+  /** Since when the link has been away, monotonic; null while it is up or nobody waits for it. */
+  let awaySinceMs: number | null = null;
   let cancelLook: () => void = () => undefined;
   let cancelRecovery: () => void = () => undefined;
 
   const sentTurns = (): TurnRow[] => store.openTurnsOf(sandboxId).filter(({ id }) => !unsent.has(id));
 
-  function endOpen(turn: string, outcome: "not_sent" | "unknown", what: string, reason: string): void {
+  function end(turn: string, decision: Extract<RecoveryDecision, { kind: "end" }>): void {
+    const { outcome, what, reason } = decision;
     const code = outcome === "not_sent" ? "BRIDGE_GONE" : "DELIVERY_UNKNOWN";
     const settlement = hostSettlement({ outcome, code, reason, what, at: clock.nowAt() });
     if (store.end(turn, settlement)) options.onSettled(turn, settlement);
   }
 
   function endSent(what: string, reason: string): void {
-    for (const { id } of sentTurns()) endOpen(id, "unknown", what, reason);
+    for (const { id } of sentTurns()) end(id, { kind: "end", outcome: "unknown", what, reason });
   }
 
   function recover(): void {
     cancelRecovery();
+    if (sentTurns().length === 0) awaySinceMs = null;
     recoverTurns().catch((error: unknown) => {
       const fault = asHoldfastError(error);
       // A link that closed is followed by another one, which asks anew.
@@ -84,11 +98,30 @@ export function createTurnWatch(options: TurnWatchOptions): TurnWatch {
     if (failed !== undefined) throw failed.reason;
   }
 
-  async function recoverTurn({ id: turn, member, number }: TurnRow): Promise<void> {
-    const answer = await options.link()?.request("turn.recover", { turn, member, number });
+  async function recoverTurn({ id: turn, member, number, state }: TurnRow): Promise<void> {
+    const launch = await options.launchOf(member);
+    const answer = await options.link()?.request("turn.recover", { turn, member, number, launch });
     if (answer === undefined) return;
-    const decision = decideRecovery(answer.state);
-    if (decision.kind === "end") endOpen(turn, decision.outcome, decision.what, decision.reason);
+    // A link that comes up and answers nothing is none.
+    awaySinceMs = null;
+    const decision = decide({ journal: answer.state, place: "running", reach: reachOf(state) });
+    if (decision.kind === "end") end(turn, decision);
+  }
+
+  function decide(seen: Pick<RecoveryFacts, "journal" | "place" | "reach">): RecoveryDecision {
+    const awayMs = awaySinceMs === null ? 0 : clock.monotonicMs() - awaySinceMs;
+    return decideRecovery({
+      ...seen,
+      isWanted: store.sandbox(sandboxId)?.wanted === "running",
+      revivals,
+      isOverdue: awayMs > AWAY_MS,
+      history: null,
+    });
+  }
+
+  /** By what is seen of the sandbox, while its bridge can't be asked; alike for all turns that were sent. */
+  function decideAway(place: Place): RecoveryDecision {
+    return decide({ journal: null, place, reach: "handed_over" });
   }
 
   function lookIn(ms: number): void {
@@ -107,53 +140,76 @@ export function createTurnWatch(options: TurnWatchOptions): TurnWatch {
     });
   }
 
-  /** What passes is tried again; what does not, leaves the turns unknown. */
+  /** What passes is tried again, until it is overdue; what does not, leaves the turns unknown. */
   function onFault(error: unknown): void {
     if (options.isQuiet()) return;
     const fault = asHoldfastError(error);
     options.onWarning("the sandbox can't be followed", fault.message);
     const isFinal = fault.code === "ATTESTATION_FAILED" || fault.code === "CONTEXT_LOST";
-    if (isFinal) endSent("sandbox_unusable", fault.message);
+    const decision = decideAway(isFinal ? "unusable" : "unseen");
+    if (decision.kind === "end") giveUp(decision, isFinal ? fault.message : decision.reason);
     else lookIn(WATCH_MS);
+  }
+
+  function giveUp(decision: Extract<RecoveryDecision, { kind: "end" }>, reason: string): void {
+    const open = sentTurns();
+    // Said where the sandbox is looked at, until it is ready again.
+    if (decision.what === "bridge_silent" && open.length > 0) store.setUnready(sandboxId, [decision.reason]);
+    for (const { id } of open) end(id, { ...decision, reason });
   }
 
   async function look(): Promise<void> {
     const row = store.sandbox(sandboxId);
-    const open = sentTurns();
-    if (open.length === 0 || row === null) return;
-    if (row.container === null) {
-      for (const { id } of open)
-        endOpen(id, "not_sent", "never_started", "no bridge was ever started for it");
-      return;
-    }
-    const state = await driver.state(options.specOf(row), row.container.containerId);
+    if (sentTurns().length === 0 || row === null) return;
+    awaySinceMs ??= clock.monotonicMs();
+    const place =
+      row.container === null
+        ? "never_made"
+        : await driver.state(options.specOf(row), row.container.containerId);
     if (isNeedless()) return;
-    const decision = row.wanted === "running" ? decideAfterDeath(state, revivals) : "unknown";
-    if (decision === "wait") return lookIn(WATCH_MS);
-    if (decision === "unknown")
-      return endSent("sandbox_gone", `the sandbox is ${state}; nobody saw the turn's end`);
-    revivals += 1;
-    options.onWarning(
-      "the sandbox ended during a turn",
-      "it is started again, so that its journal can say what became of it",
-    );
-    await options.ready();
+    const decision = decideAway(place);
+    switch (decision.kind) {
+      case "end":
+        return giveUp(decision, decision.reason);
+      case "revive":
+        revivals += 1;
+        options.onWarning("the sandbox ended during a turn", decision.reason);
+        await options.ready();
+        return;
+      case "wait":
+      case "ask_history":
+        return lookIn(WATCH_MS);
+      default: {
+        const never: never = decision;
+        throw new TypeError(`decision ${String(never)} is not handled`);
+      }
+    }
   }
 
   return {
     recover,
-    linkDown: () => lookIn(LINK_GRACE_MS),
-    follow,
+    linkDown() {
+      awaySinceMs ??= clock.monotonicMs();
+      lookIn(LINK_GRACE_MS);
+    },
+    follow(attempt) {
+      awaySinceMs ??= clock.monotonicMs();
+      follow(attempt);
+    },
     turnEnded() {
       revivals = 0;
     },
     endSent,
     endUnsent(what, reason) {
-      for (const turn of unsent) endOpen(turn, "not_sent", what, reason);
+      for (const turn of unsent) end(turn, { kind: "end", outcome: "not_sent", what, reason });
     },
     stop() {
       cancelLook();
       cancelRecovery();
     },
   };
+}
+
+function reachOf(state: TurnRow["state"]): RecoveryFacts["reach"] {
+  return state === "delivered" ? "delivered" : "handed_over";
 }

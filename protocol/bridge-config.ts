@@ -56,6 +56,8 @@ export const DEFAULT_LIMITS: DriverLimits = {
 };
 
 export const BridgeConfig = z.object({
+  /** Of the store that the sandbox belongs to: ids of sandboxes are unique in their store alone. */
+  storeId: OurId,
   sandboxId: OurId,
   /** `container`: root with few capabilities, slots have users of their own. `process`: no isolation at all. */
   isolation: z.enum(["container", "process"]),

@@ -1,4 +1,5 @@
 /** Decides a turn's context status from facts alone (design, section 5). Pure; used on both sides. */
+import { changeReason, type LaunchParts } from "./launch-parts.ts";
 import type { ContainerIdentity, Locator } from "./locator.ts";
 import type { ContextStatus } from "./settlement.ts";
 
@@ -17,9 +18,18 @@ export interface ContextFacts {
   /** The container as measured now. */
   container: ContainerIdentity;
   /** The process that is resident for this member, or null. */
-  resident: { tookLastTurn: boolean; launchDigest: string; nativeId: string | null } | null;
+  resident: {
+    tookLastTurn: boolean;
+    launchDigest: string;
+    launchParts: LaunchParts;
+    nativeId: string | null;
+  } | null;
+  /** Why a resident process may not go on by itself though it looks right, or null; see `turn.submit`. */
+  mustProve: string | null;
   /** The digest that this turn's launch would have. */
   launchDigest: string;
+  /** Its parts, for the reason alone; null when they are not known. */
+  launchParts: LaunchParts | null;
   /** Null while no resume was tried. */
   resume: ResumeResult | null;
 }
@@ -62,8 +72,10 @@ function lost(reason: string): ContextDecision {
 /** Why a resident process can't take the turn, or null when it can. */
 function restartReason(facts: ContextFacts): string | null {
   const { resident, locator } = facts;
+  if (facts.mustProve !== null) return facts.mustProve;
   if (resident === null) return "no process is resident";
-  if (resident.launchDigest !== facts.launchDigest) return "the launch configuration changed";
+  if (resident.launchDigest !== facts.launchDigest)
+    return changeReason(resident.launchParts, facts.launchParts ?? resident.launchParts);
   if (!resident.tookLastTurn) return "the resident process did not take the last turn";
   if (locator !== null && resident.nativeId !== locator.nativeId)
     return "the resident process holds another session";

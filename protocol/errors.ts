@@ -74,6 +74,14 @@ export const ERROR_CATALOGUE = {
     next: "Submit the next turn.",
   },
   IMAGE_MISSING: { summary: "The sandbox image is not in the engine.", next: "Run `holdfast image build`." },
+  INSPECTION_NEEDED: {
+    summary: "The member has an unknown turn that nobody has looked at.",
+    next: "Run `holdfast turn inspect ID`, then record a note with --note.",
+  },
+  INSPECTION_NOT_NEEDED: {
+    summary: "The turn is not unknown, or has its note already.",
+    next: "Nothing: the member takes turns.",
+  },
   INTERNAL: { summary: "A fault of Holdfast itself.", next: "Report it with the log." },
   LINK_CLOSED: { summary: "The link to the other side closed.", next: "It reconnects by itself; ask again." },
   LINK_TIMEOUT: {
@@ -82,9 +90,9 @@ export const ERROR_CATALOGUE = {
   },
   MEMBER_BUSY: {
     summary: "The member has an unresolved turn.",
-    next: "Wait for it, abort it, or inspect it when it is unknown.",
+    next: "Wait for it, or abort it.",
   },
-  MEMBER_UNKNOWN: { summary: "There is no such member.", next: "List them with `holdfast sandbox ls`." },
+  MEMBER_UNKNOWN: { summary: "There is no such member.", next: "List them with `holdfast member ls`." },
   MESSAGE_EMPTY: { summary: "An empty message is refused.", next: "Send some text." },
   MESSAGE_IS_COMMAND: {
     summary: "The message would run a command of the CLI and never reach the model.",
@@ -109,6 +117,10 @@ export const ERROR_CATALOGUE = {
   NATIVE_FAILED: {
     summary: "The CLI ended the turn with an error of its own or of its provider.",
     next: "Read the detail; the conversation is kept.",
+  },
+  NOTE_INVALID: {
+    summary: "An inspection note has 1 to 1024 bytes of well-formed text.",
+    next: "Shorten it, or write one.",
   },
   OUTPUT_LIMIT: {
     summary: "A native line or event exceeded its limit.",
@@ -154,7 +166,10 @@ export const ERROR_CATALOGUE = {
     next: "Run `holdfast doctor`; check the disk.",
   },
   STORE_NEWER: { summary: "The store was written by a newer version.", next: "Use that version." },
-  STORE_OWNED: { summary: "Another controller owns this store.", next: "Stop it, or use another --store." },
+  STORE_OWNED: {
+    summary: "Another controller owns this store.",
+    next: "Stop it, or use another --store; one that hangs gives way to --take-over.",
+  },
   STREAM_LOST: {
     summary: "The native event stream was lost during the turn.",
     next: "The turn was aborted; submit again.",
@@ -163,9 +178,13 @@ export const ERROR_CATALOGUE = {
     summary: "The CLI took the prompt and showed no own event in time.",
     next: "The turn was aborted; submit again.",
   },
+  TURN_ID_USED: {
+    summary: "This turn id belongs to another message.",
+    next: "Submit with another id, or without one.",
+  },
   TURN_NUMBER_USED: {
     summary: "This turn number was accepted before.",
-    next: "The store is older than the sandbox; inspect the member.",
+    next: "The store is older than the sandbox: submit again, numbers go on from there.",
   },
   TURN_TIME_LIMIT: { summary: "The turn exceeded its time limit.", next: "Raise the limit or ask for less." },
   TURN_UNKNOWN: { summary: "There is no such turn.", next: "Check the id." },

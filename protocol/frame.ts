@@ -2,7 +2,7 @@
  * Frames: everything that travels on a link, one schema a kind.
  *
  *   bridge                              controller
- *     │  hello (pin, token, cursor) ──────▶ │   checks token and fence
+ *     │  hello (pin, token, cursors) ─────▶ │   checks token and fence
  *     │ ◀────────────── welcome | refuse    │   names the cursor it has
  *     │  event, event, … ─────────────────▶ │   from that cursor on, without gaps
  *     │ ◀───────────────────────────── ack  │   applied and durable at the host
@@ -34,6 +34,10 @@ export const FRAMES = {
     sandboxId: OurId,
     token: Token,
     head: Cursor,
+    /** Events up to this one were acknowledged, and are no longer kept. */
+    acked: Count,
+    /** The highest fence that was seen; a lower one is refused. */
+    fence: Count,
   }),
   /** First frame of the controller: it takes the link, with its fence and the last sequence number that it applied. */
   welcome: z.object({ kind: z.literal("welcome"), fence: Count, applied: Count }),

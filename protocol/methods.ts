@@ -7,6 +7,7 @@ import { HelperReport } from "./attestation.ts";
 import type { ErrorCode } from "./errors.ts";
 import { Count, Digest, NativeId, OurId } from "./ids.ts";
 import { Launch } from "./launch.ts";
+import { LaunchParts } from "./launch-parts.ts";
 import { LIMITS } from "./limits.ts";
 import { CliName, ContainerIdentity, Locator } from "./locator.ts";
 import { PermissionReply } from "./permission.ts";
@@ -21,7 +22,7 @@ export const METHODS = {
     result: HelperReport,
     errors: [],
   },
-  /** What is resident and active now. */
+  /** What is resident and active now, and which turn numbers were taken. */
   "bridge.status": {
     params: Nothing,
     result: z.object({
@@ -32,8 +33,17 @@ export const METHODS = {
           processGeneration: Count,
           subscription: Count,
           activeTurn: z.nullable(OurId),
+          nativeId: NativeId,
+          /** Its last turn was the member's last one, and settled. */
+          tookLastTurn: z.boolean(),
+          launchDigest: Digest,
+          launchParts: LaunchParts,
         }),
       ),
+      /** Turns that were taken and have not ended. */
+      openTurns: z.array(z.object({ turn: OurId, member: OurId, number: Count })),
+      /** The highest number that was taken of each member, remembered beyond all turns. */
+      numbers: z.array(z.object({ member: OurId, number: Count })),
     }),
     errors: [],
   },
@@ -51,9 +61,16 @@ export const METHODS = {
         z.refine((text) => text.isWellFormed()),
       ),
       launch: Launch,
+      /** What the launch's digest is made of: a change is told by name. */
+      launchParts: LaunchParts,
       locator: z.nullable(Locator),
       /** The locator's id was not verified at its settlement: it must be, before anything is sent. */
       locatorIsPending: z.boolean(),
+      /**
+       * Why what the host holds may be behind the native conversation (an `unknown` turn came before), or null: then no
+       * resident process goes on by itself, and the history is proven anew.
+       */
+      mustProve: z.nullable(z.string().check(z.minLength(1), z.maxLength(LIMITS.reasonChars))),
       settledTurns: Count,
       container: ContainerIdentity,
       /** Limit of the whole turn; 0 means the bridge's own default. */
@@ -80,11 +97,18 @@ export const METHODS = {
     errors: ["ABORT_NO_TURN"],
   },
   /**
-   * What became of a turn that the controller admitted? `never_received` is a promise: it is journaled as a veto before
+   * What became of a turn that the controller admitted? `active` also when it was interrupted by the bridge's death and
+   * its end is being found out. `never_received` is a promise: it is journaled as a veto before
    * it is answered, and this id can't be submitted any more.
    */
   "turn.recover": {
-    params: z.object({ turn: OurId, member: OurId, number: Count }),
+    params: z.object({
+      turn: OurId,
+      member: OurId,
+      number: Count,
+      /** How its CLI is started, should its history have to be asked; null when the host can't tell. */
+      launch: z.nullable(Launch),
+    }),
     result: z.object({ state: z.enum(["never_received", "active", "ended", "forgotten"]) }),
     errors: ["STORE_ERROR"],
   },

@@ -14,6 +14,8 @@ import { text, type Values } from "./command.ts";
 export interface Environment {
   /** Folder of the store. */
   storeDirectory: string;
+  /** The store is taken from a controller that hangs. */
+  takeOver: boolean;
   engineSocketPath: string;
   /** The checkout's or package's own folder. */
   root: string;
@@ -38,6 +40,7 @@ export function readEnvironment(values: Values, variables: NodeJS.ProcessEnv): E
   const named = given ?? (variables.HOLDFAST_STORE || undefined);
   return {
     storeDirectory: named === undefined ? join(dataHome, "holdfast") : resolve(named),
+    takeOver: values["take-over"] === true,
     engineSocketPath: engineSocket(variables.DOCKER_HOST),
     root,
     distDirectory: variables.HOLDFAST_DIST ? resolve(variables.HOLDFAST_DIST) : join(root, "dist"),

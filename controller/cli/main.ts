@@ -7,10 +7,12 @@ import { demo } from "./demo.ts";
 import { doctor } from "./doctor.ts";
 import { readEnvironment } from "./environment.ts";
 import { imageBuild } from "./image.ts";
+import { memberInspect, memberList } from "./member.ts";
 import { createOutput, type Output } from "./output.ts";
 import { sandboxList, sandboxRemove, sandboxStop } from "./sandbox.ts";
 import { tourTurn } from "./tour-turn.ts";
 import { turnShow } from "./turn.ts";
+import { turnInspect } from "./turn-inspect.ts";
 
 const COMMANDS: readonly Command[] = [
   demo,
@@ -20,7 +22,10 @@ const COMMANDS: readonly Command[] = [
   sandboxList,
   sandboxStop,
   sandboxRemove,
+  memberList,
+  memberInspect,
   turnShow,
+  turnInspect,
 ];
 
 /** Started by the tour alone. */
@@ -78,7 +83,9 @@ function introduce(commands: readonly Command[], output: Output): void {
   output.line(INTRODUCTION);
   output.line(`usage: ${output.command("COMMAND [options]")}      ${output.command("COMMAND --help")}\n`);
   for (const { name, summary } of commands) output.line(`  ${name.padEnd(14)} ${summary}`);
-  output.line("\nevery command: --store DIR, --json, --help\n");
+  output.line(
+    "\nevery command: --store DIR, --json, --help; --take-over takes the store from a controller that hangs\n",
+  );
   output.line(ENVIRONMENT);
 }
 

@@ -45,6 +45,7 @@ export async function openCommandHost(options: {
   try {
     const host = await openHost({
       directory: environment.storeDirectory,
+      takeOver: environment.takeOver,
       drivers: await reachable({ environment, setup, output }),
       model: options.route,
       onWarning: (what, detail) => output.progress(`holdfast: ${oneLine(`${what}: ${detail}`)}`),

@@ -147,3 +147,7 @@ export function table(head: readonly string[], rows: ReadonlyArray<readonly stri
 export function seconds(ms: number): string {
   return `${(ms / 1000).toFixed(1)} s`;
 }
+
+export function iso(at: number): string {
+  return new Date(at).toISOString();
+}

@@ -2,7 +2,7 @@
 import { HoldfastError } from "../../protocol/errors.ts";
 import type { Settlement } from "../../protocol/settlement.ts";
 import type { Command } from "./command.ts";
-import { type Output, oneLine, seconds, table } from "./output.ts";
+import { iso, type Output, oneLine, seconds, table } from "./output.ts";
 import { readStore } from "./read-store.ts";
 
 export const turnShow: Command = {
@@ -46,8 +46,4 @@ function showSettlement(settlement: Settlement, output: Output): void {
   ]);
   output.line();
   output.line(table(["AT", "SOURCE", "EVIDENCE", "PROCESS/SUBSCRIPTION/EVENT", "DETAIL"], rows));
-}
-
-function iso(at: number): string {
-  return new Date(at).toISOString();
 }

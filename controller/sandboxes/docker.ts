@@ -63,7 +63,7 @@ const Inspected = z.object({
   Config: z.object({ Labels: z.nullable(z.record(z.string(), z.string())) }),
 });
 const Created = z.object({ Id: z.string().check(z.minLength(1)) });
-const Listed = z.object({ Id: z.string(), Labels: z.record(z.string(), z.string()) });
+const Listed = z.object({ Id: z.string(), Labels: z.record(z.string(), z.string()), State: z.string() });
 const InspectedImage = z.object({
   Config: z.object({ Labels: z.nullable(z.record(z.string(), z.string())) }),
 });
@@ -94,6 +94,7 @@ export function dockerSandboxes(options: DockerOptions): SandboxDriver {
       imageId: record.imageId,
       manifestSha256: record.manifestSha256,
       clis: record.manifest.clis,
+      environment: [],
     };
   }
 
@@ -136,6 +137,7 @@ export function dockerSandboxes(options: DockerOptions): SandboxDriver {
     async bridgeConfig(spec) {
       const { manifest } = await imageRecord();
       return {
+        storeId: spec.storeId,
         sandboxId: spec.sandboxId,
         isolation: "container",
         controllerSocket: `${IN_IMAGE.mount}/ctl.sock`,
@@ -209,9 +211,10 @@ export function dockerSandboxes(options: DockerOptions): SandboxDriver {
     async list(storeId) {
       const filters = encodeURIComponent(JSON.stringify({ label: [`${STORE_LABEL}=${storeId}`] }));
       const answer = await engine.call("GET", `/containers/json?all=true&filters=${filters}`);
-      return engineValue("list the containers", answer, z.array(Listed)).map(({ Id, Labels }) => ({
+      return engineValue("list the containers", answer, z.array(Listed)).map(({ Id, Labels, State }) => ({
         sandboxId: Labels[LABEL] ?? "",
         containerId: Id,
+        wasStarted: State !== "created",
       }));
     },
     async logTail(_, containerId) {

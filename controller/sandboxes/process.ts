@@ -106,10 +106,12 @@ export function processSandboxes(options: ProcessOptions): SandboxDriver {
       const helperSha256 = await digestOf(options.bridgePath).catch((cause: unknown) => {
         throw new HoldfastError("IMAGE_MISSING", "no bridge was bundled here", { cause });
       });
-      return { helperSha256, imageId: null, manifestSha256: null, clis };
+      const environment = Object.keys(options.environment).sort();
+      return { helperSha256, imageId: null, manifestSha256: null, clis, environment };
     },
     async bridgeConfig(spec) {
       return {
+        storeId: spec.storeId,
         sandboxId: spec.sandboxId,
         isolation: "process",
         controllerSocket: fileOf(spec, "ctl.sock"),

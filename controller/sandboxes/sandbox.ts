@@ -23,6 +23,8 @@ export interface PinnedBuild {
   imageId: string | null;
   manifestSha256: string | null;
   clis: ReadonlyArray<{ cli: string; version: string }>;
+  /** Names of the variables that the bridge's process is given. */
+  environment: readonly string[];
 }
 
 export interface SandboxDriver {
@@ -43,7 +45,7 @@ export interface SandboxDriver {
   /** Taken anew before every start. */
   measure(spec: SandboxSpec, containerId: string): Promise<AttestationFacts["measured"]>;
   /** All places that carry this store's mark, in one look; [] for a kind that keeps no list. */
-  list(storeId: string): Promise<Array<{ sandboxId: string; containerId: string }>>;
+  list(storeId: string): Promise<Array<{ sandboxId: string; containerId: string; wasStarted: boolean }>>;
   /** The end of what the bridge printed. */
   logTail(spec: SandboxSpec, containerId: string): Promise<string>;
 }

@@ -84,6 +84,29 @@ export const MIGRATIONS: readonly string[] = [
 
   CREATE TABLE audit (at REAL NOT NULL, what TEXT NOT NULL, subject TEXT NOT NULL, detail TEXT NOT NULL) STRICT;
   `,
+  `
+  -- Why the member's next turn may not be LIVE, or null: a turn of it is unknown.
+  ALTER TABLE members ADD COLUMN must_prove TEXT;
+  CREATE INDEX unknown_turns ON turns(member) WHERE state = 'unknown';
+  UPDATE members SET must_prove = 'a turn before it is unknown'
+    WHERE id IN (SELECT member FROM turns WHERE state = 'unknown');
+  -- What somebody who has looked at an unknown turn wrote down.
+  CREATE TABLE inspections (
+    turn TEXT PRIMARY KEY REFERENCES turns(id),
+    at REAL NOT NULL,
+    note TEXT NOT NULL
+  ) STRICT;
+  `,
+  `
+  -- What a member's CLI did by itself, with no turn of ours: the newest of each member.
+  CREATE TABLE member_events (
+    id INTEGER PRIMARY KEY,
+    member TEXT NOT NULL REFERENCES members(id),
+    at REAL NOT NULL,
+    event TEXT NOT NULL
+  ) STRICT;
+  CREATE INDEX member_events_by_member ON member_events(member, id);
+  `,
 ];
 
 /** For those who only look. Throws STORE_NEWER, or STORE_ERROR for a layout that its owner has to renew first. */

@@ -1,8 +1,9 @@
 /**
  * One owner a store. The lock is a transaction held open on a database of its own beside the store: the kernel lets go
- * of it when the process dies, however it dies, so there is no stale lock to judge.
+ * of it when the process dies, however it dies, so there is no stale lock to judge. One that a process holds which hangs
+ * can be taken over, when somebody says so: the lock's file is replaced, and the fence keeps the old owner from writing.
  */
-import { chmodSync } from "node:fs";
+import { chmodSync, rmSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { HoldfastError } from "../../protocol/errors.ts";
 
@@ -10,8 +11,22 @@ export interface OwnerLock {
   release(): void;
 }
 
-/** Throws STORE_OWNED when another process, or another host object of this one, holds it. */
-export function takeOwnerLock(path: string): OwnerLock {
+/**
+ * Throws STORE_OWNED when another process, or another host object of this one, holds it.
+ * @param options.takeOver replaces a lock that is held; the caller must raise the store's fence
+ */
+export function takeOwnerLock(path: string, { takeOver = false }: { takeOver?: boolean } = {}): OwnerLock {
+  try {
+    return hold(path);
+  } catch (error) {
+    if (!takeOver || !(error instanceof HoldfastError) || error.code !== "STORE_OWNED") throw error;
+  }
+  // The old owner's lock is on a file that no longer has a name.
+  for (const name of [path, `${path}-journal`]) rmSync(name, { force: true });
+  return hold(path);
+}
+
+function hold(path: string): OwnerLock {
   let database: DatabaseSync | null = null;
   try {
     database = new DatabaseSync(path, { timeout: 0 });

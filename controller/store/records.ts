@@ -50,6 +50,7 @@ export const MemberRow = z.object({
   settled_turns: z.number(),
   locator: z.nullable(json(Locator)),
   pending_locator: z.nullable(json(Locator)),
+  must_prove: z.nullable(z.string()),
   created_at: z.number(),
 });
 export type MemberRow = z.infer<typeof MemberRow>;
@@ -66,3 +67,7 @@ export const TurnRow = z.object({
   ended_at: z.nullable(z.number()),
 });
 export type TurnRow = z.infer<typeof TurnRow>;
+
+/** What somebody who has looked at an unknown turn wrote down, and when. */
+export const InspectionRow = z.object({ turn: z.string(), at: z.number(), note: z.string() });
+export type InspectionRow = z.infer<typeof InspectionRow>;

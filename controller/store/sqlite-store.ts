@@ -6,10 +6,13 @@ import { Locator } from "../../protocol/locator.ts";
 import { checkMove, isOpen, recordStateOf } from "../../protocol/record-state.ts";
 import type { Settlement } from "../../protocol/settlement.ts";
 import { hostSettlement } from "../host-settlement.ts";
+import { decideFollow } from "./follow.ts";
+import { createInspections } from "./inspections.ts";
 import { MemberRow, SandboxRow, TurnRow } from "./records.ts";
 import { settleMember } from "./settle.ts";
 import { type Database, type DatabaseOptions, openDatabase } from "./sqlite.ts";
 import type { Applied, Store } from "./store.ts";
+import { createUnrequested } from "./unrequested.ts";
 
 export interface StoreOptions extends DatabaseOptions {
   nowAt: () => number;
@@ -18,6 +21,9 @@ export interface StoreOptions extends DatabaseOptions {
 }
 
 type EventOf<T extends ControlEvent["type"]> = Extract<ControlEvent, { type: T }>;
+
+/** So far a store that was set back may be behind its sandboxes, in openings or submissions. */
+const LEAP = 1_000_000;
 
 const TURNS_OF_SANDBOX = `SELECT turns.* FROM turns JOIN members ON members.id = turns.member WHERE members.sandbox = ?`;
 
@@ -28,7 +34,12 @@ export function openStore(options: StoreOptions): Store {
   const sandbox = (id: string) => db.row(SandboxRow, "SELECT * FROM sandboxes WHERE id = ?", id);
   const member = (id: string) => db.row(MemberRow, "SELECT * FROM members WHERE id = ?", id);
   const turn = (id: string) => db.row(TurnRow, "SELECT * FROM turns WHERE id = ?", id);
+  const membersOf = (id: string) =>
+    db.rows(MemberRow, "SELECT * FROM members WHERE sandbox = ? ORDER BY rowid", id);
   const openTurnsOf = (id: string) => db.rows(TurnRow, `${TURNS_OF_SANDBOX} AND turns.ended_at IS NULL`, id);
+
+  const unrequested = createUnrequested(db);
+  const inspections = createInspections({ db, nowAt, turn, audit });
 
   function audit(what: string, subject: string, detail: string): void {
     db.run("INSERT INTO audit VALUES (?, ?, ?, ?)", nowAt(), what, subject, detail);
@@ -47,7 +58,14 @@ export function openStore(options: StoreOptions): Store {
       nowAt(),
       id,
     );
+    // Whatever the CLI made of it, the host has not seen: a process that goes on by itself may know more.
+    if (state === "unknown") mustProve(row.member, `turn ${id} is unknown`);
     return true;
+  }
+
+  /** The first reason stays: the later ones would be proven by the same history. */
+  function mustProve(memberId: string, reason: string): void {
+    db.run("UPDATE members SET must_prove = ? WHERE id = ? AND must_prove IS NULL", reason, memberId);
   }
 
   function saveLocator(locator: Locator, memberId: string): void {
@@ -108,8 +126,11 @@ export function openStore(options: StoreOptions): Store {
     applied.settled.push({ turn: turnId, settlement: result.settlement });
   }
 
-  /** A bridge is trusted with its own sandbox only: it has no say over another's members and turns. */
-  function checkOwn(row: SandboxRow, event: NumberedEvent["event"]): void {
+  /**
+   * A bridge is trusted with its own sandbox only: it has no say over another's members and turns. False for what this
+   * store does not have at all: it was set back, and the bridge goes on from where it was.
+   */
+  function isOwn(row: SandboxRow, event: NumberedEvent["event"]): boolean {
     const owner = db.row(
       z.object({ sandbox: z.string() }),
       "SELECT sandbox FROM members WHERE id = ?",
@@ -119,15 +140,26 @@ export function openStore(options: StoreOptions): Store {
       "turn" in event
         ? db.row(z.object({ member: z.string() }), "SELECT member FROM turns WHERE id = ?", event.turn)
         : event;
-    if (owner?.sandbox === row.id && known?.member === event.member) return;
-    throw new HoldfastError("FRAME_INVALID", `the bridge reports what is not its own (${event.type})`);
+    if (owner?.sandbox === row.id && known?.member === event.member) return true;
+    const isForeign =
+      (owner !== null && owner.sandbox !== row.id) || (known !== null && known.member !== event.member);
+    if (isForeign)
+      throw new HoldfastError("FRAME_INVALID", `the bridge reports what is not its own (${event.type})`);
+    return false;
+  }
+
+  /** A turn that the store does not have changed the conversation of a member that it may have. */
+  function passOver(event: NumberedEvent["event"]): void {
+    if (!("turn" in event)) return;
+    mustProve(event.member, "a turn that the store does not know came before");
+    if (event.type === "turn.ended") audit("turn.passed_over", event.turn, event.settlement.outcome);
   }
 
   function applyEvent(row: SandboxRow, entry: NumberedEvent, applied: Applied): void {
     const { event } = entry;
-    checkOwn(row, event);
-    // The end has a place of its own in the turn's row.
-    if ("turn" in event && event.type !== "turn.ended") {
+    if (!isOwn(row, event)) return passOver(event);
+    // The end has a place of its own in the turn's row, unless that has one: then it is kept for who looks at the turn.
+    if ("turn" in event && (event.type !== "turn.ended" || !isOpen(turn(event.turn)?.state ?? "unknown"))) {
       db.run(
         // After a rollback of the sandbox numbers come again; what was seen first stays.
         "INSERT OR IGNORE INTO turn_events VALUES (?, ?, ?, ?)",
@@ -140,6 +172,7 @@ export function openStore(options: StoreOptions): Store {
     // All others are told to whoever follows the turn, and change no record.
     if (event.type === "turn.delivered")
       db.run("UPDATE turns SET state = 'delivered' WHERE id = ? AND state = 'admitted'", event.turn);
+    else if (event.type === "member.unrequested") unrequested.keep(entry.at, event);
     else if (event.type === "turn.context") applyContext(row, event, applied);
     else if (event.type === "turn.ended")
       applyEnded(row, event.turn, event.member, event.settlement, applied);
@@ -149,6 +182,10 @@ export function openStore(options: StoreOptions): Store {
     if (event.nativeId === null) return;
     if (!claimNativeId(row.id, event.nativeId, event.member)) applied.conflicts.push(event.turn);
     const pending = member(event.member)?.pending_locator ?? null;
+    // A context that has been proven, or begins anew: the host's record and the conversation are one again.
+    const isMoving = isOpen(turn(event.turn)?.state ?? "unknown");
+    if (isMoving && (event.status === "NEW" || event.status === "RESTORED"))
+      db.run("UPDATE members SET must_prove = NULL WHERE id = ?", event.member);
     // LIVE and RESTORED come after the proof that a pending id was waiting for.
     const isProof = event.status === "LIVE" || event.status === "RESTORED";
     if (pending !== null && isProof && pending.nativeId === event.nativeId)
@@ -157,13 +194,21 @@ export function openStore(options: StoreOptions): Store {
 
   return {
     id: present(db.row(z.object({ value: z.string() }), "SELECT value FROM meta WHERE name = 'id'")).value,
-    fence: db.fence,
+    get fence() {
+      return db.fence();
+    },
+    checkOwned: db.checkFence,
+    raiseFence(above) {
+      if (above - db.fence() > LEAP)
+        throw new HoldfastError("FENCED", `a sandbox claims to have seen the fence ${above}`);
+      db.raiseFence(above + 1);
+      db.write(() => audit("store.fence", String(db.fence()), `a sandbox has seen ${above}`));
+    },
     audit: (what, subject, detail) => db.write(() => audit(what, subject, detail)),
     sandbox,
-    sandboxes: () => db.rows(SandboxRow, "SELECT * FROM sandboxes ORDER BY created_at, id"),
+    sandboxes: () => db.rows(SandboxRow, "SELECT * FROM sandboxes ORDER BY rowid"),
     member,
-    membersOf: (id) =>
-      db.rows(MemberRow, "SELECT * FROM members WHERE sandbox = ? ORDER BY created_at, id", id),
+    membersOf,
     turn,
     turnsOf: (id, limit) =>
       db.rows(TurnRow, "SELECT * FROM turns WHERE member = ? ORDER BY number DESC LIMIT ?", id, limit),
@@ -176,6 +221,10 @@ export function openStore(options: StoreOptions): Store {
           id,
         )
         .map(({ seq, at, event }) => NumberedEvent.parse({ seq, at, event: JSON.parse(event) })),
+    unrequestedOf: unrequested.of,
+    unknownTurnOf: inspections.unknownOf,
+    inspectionOf: inspections.of,
+    recordInspection: (id, note) => db.write(() => inspections.record(id, note)),
     locatorHistory: (id) =>
       db
         .rows(
@@ -225,7 +274,7 @@ export function openStore(options: StoreOptions): Store {
       db.write(() => {
         if (member(row.id) !== null) throw new HoldfastError("REQUEST_INVALID", `a member ${row.id} exists`);
         db.run(
-          "INSERT INTO members VALUES (?, ?, ?, ?, 0, 0, NULL, NULL, ?)",
+          "INSERT INTO members (id, sandbox, cli, options, submissions, settled_turns, created_at) VALUES (?, ?, ?, ?, 0, 0, ?)",
           row.id,
           row.sandbox,
           row.cli,
@@ -235,6 +284,13 @@ export function openStore(options: StoreOptions): Store {
         audit("member.create", row.id, row.sandbox);
       }),
 
+    setMemberOptions: (id, changed) =>
+      db.write(() => {
+        if (member(id) === null) throw new HoldfastError("MEMBER_UNKNOWN", `no member ${id}`);
+        db.run("UPDATE members SET options = ? WHERE id = ?", JSON.stringify(changed), id);
+        audit("member.options", id, Object.keys(changed).join(" "));
+      }),
+
     admit: ({ id, member: memberId, textSha256, textBytes }) =>
       db.write(() => {
         const owner = member(memberId);
@@ -242,14 +298,7 @@ export function openStore(options: StoreOptions): Store {
         if (turn(id) !== null) throw new HoldfastError("REQUEST_INVALID", `a turn ${id} exists`);
         const open = db.row(TurnRow, "SELECT * FROM turns WHERE member = ? AND ended_at IS NULL", memberId);
         if (open !== null) throw new HoldfastError("MEMBER_BUSY", `turn ${open.id} is ${open.state}`);
-        const last = db.row(
-          TurnRow,
-          "SELECT * FROM turns WHERE member = ? ORDER BY number DESC LIMIT 1",
-          memberId,
-        );
-        if (last?.state === "unknown") {
-          throw new HoldfastError("MEMBER_BUSY", `turn ${last.id} is unknown: nobody can prove how it ended`);
-        }
+        inspections.check(memberId);
         const number = owner.submissions + 1;
         db.run("UPDATE members SET submissions = ? WHERE id = ?", number, memberId);
         db.run(
@@ -264,30 +313,48 @@ export function openStore(options: StoreOptions): Store {
         return { turn: present(turn(id)), member: present(member(memberId)) };
       }),
 
-    follow: (id, head, unsent = new Set()) =>
+    follow: (id, journal, unsent = new Set()) =>
       db.write(() => {
         const row = present(sandbox(id));
-        const isSame = row.journal_id === head.journalId && row.applied <= head.seq;
-        if (isSame) return { applied: row.applied, lost: [] };
-        const isFirst = row.journal_id === null;
-        const lost = isFirst
-          ? []
-          : openTurnsOf(id).flatMap(({ id: turnId }) => {
-              if (unsent.has(turnId)) return [];
-              const settlement = hostSettlement({
-                outcome: "unknown",
-                code: "DELIVERY_UNKNOWN",
-                reason: "the bridge's journal is another one, or was rolled back",
-                what: "journal_lost",
-                at: nowAt(),
-              });
-              return endRecord(turnId, settlement) ? [{ turn: turnId, settlement }] : [];
-            });
-        const applied = row.journal_id === head.journalId ? head.seq : 0;
-        db.run("UPDATE sandboxes SET journal_id = ?, applied = ? WHERE id = ?", head.journalId, applied, id);
-        if (!isFirst) audit("sandbox.journal_changed", id, head.journalId);
-        return { applied, lost };
+        const decision = decideFollow({ journalId: row.journal_id, applied: row.applied }, journal);
+        const { applied, lost } = decision;
+        const isSame = row.journal_id === journal.journalId && row.applied === applied;
+        if (isSame && lost === null) return { applied, lost: [] };
+        db.run(
+          "UPDATE sandboxes SET journal_id = ?, applied = ? WHERE id = ?",
+          journal.journalId,
+          applied,
+          id,
+        );
+        if (lost === null) return { applied, lost: [] };
+        audit("sandbox.journal_changed", id, `${journal.journalId}: ${lost.reason}`);
+        const ended = openTurnsOf(id).flatMap(({ id: turnId }) => {
+          if (unsent.has(turnId)) return [];
+          const settlement = hostSettlement({
+            outcome: "unknown",
+            code: "DELIVERY_UNKNOWN",
+            at: nowAt(),
+            ...lost,
+          });
+          return endRecord(turnId, settlement) ? [{ turn: turnId, settlement }] : [];
+        });
+        for (const { id: memberId } of membersOf(id)) mustProve(memberId, lost.reason);
+        return { applied, lost: ended };
       }),
+    learnNumbers: (id, numbers) =>
+      db.write(() =>
+        numbers.flatMap(({ member: memberId, number }) => {
+          const known = member(memberId);
+          if (known === null || known.sandbox !== id || number <= known.submissions) return [];
+          // A number from which there is no way on is no word of a bridge of ours.
+          if (number - known.submissions > LEAP)
+            throw new HoldfastError("FRAME_INVALID", `the bridge names the turn number ${number}`);
+          db.run("UPDATE members SET submissions = ? WHERE id = ?", number, memberId);
+          mustProve(memberId, "the store is older than the sandbox");
+          audit("member.numbers", memberId, `${known.submissions} -> ${number}`);
+          return [memberId];
+        }),
+      ),
 
     apply: (id, entries) =>
       db.write(() => {

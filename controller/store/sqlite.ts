@@ -2,7 +2,7 @@
  * The store on SQLite: WAL, `synchronous=FULL`, one writer. Opening it takes the owner lock and raises the fence; every
  * writing transaction checks that the fence is still ours.
  */
-import { chmodSync, mkdirSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlite";
 import type * as z from "zod/mini";
@@ -15,7 +15,12 @@ export const STORE_FILE = "holdfast.db";
 
 /** The part of the store that knows SQL but no meaning. */
 export interface Database {
-  readonly fence: number;
+  /** Ours: the one that every write is checked against. */
+  fence(): number;
+  /** Throws FENCED when the store is another controller's by now. */
+  checkFence(): void;
+  /** Makes it this number. Throws FENCED when ours is not the store's any more. */
+  raiseFence(to: number): void;
   /** Runs a whole step: fenced, atomic, durable at its return. */
   write<T>(step: () => T): T;
   run(sql: string, ...values: SQLInputValue[]): number;
@@ -29,6 +34,8 @@ export interface DatabaseOptions {
   directory: string;
   /** Without ownership nothing can be written; for commands that only look. */
   readOnly?: boolean;
+  /** Takes the store from an owner that does not let go of it; that one is fenced off. */
+  takeOver?: boolean;
   /** How long a step waits for another connection's lock, ms; 5000 when missing. Beyond: STORE_ERROR, nothing written. */
   busyMs?: number;
 }
@@ -40,7 +47,10 @@ export function openDatabase(options: DatabaseOptions): Database {
   try {
     if (!options.readOnly) {
       mkdirSync(options.directory, { recursive: true, mode: 0o700 });
-      lock = takeOwnerLock(join(dirname(path), "owner.db"));
+      const takeOver = options.takeOver === true;
+      // An owner that froze in the middle of a write would hold ours up, and both would be without the store.
+      if (takeOver) checkWritable(path, options.busyMs ?? 5000);
+      lock = takeOwnerLock(join(dirname(path), "owner.db"), { takeOver });
     }
     database = new DatabaseSync(path, {
       readOnly: options.readOnly === true,
@@ -62,6 +72,16 @@ export function openDatabase(options: DatabaseOptions): Database {
   }
 }
 
+function checkWritable(path: string, busyMs: number): void {
+  if (!existsSync(path)) return;
+  const database = new DatabaseSync(path, { timeout: busyMs });
+  try {
+    database.exec("BEGIN IMMEDIATE; ROLLBACK");
+  } finally {
+    database.close();
+  }
+}
+
 function raiseFence(database: DatabaseSync): number {
   const row = database
     .prepare(
@@ -71,7 +91,8 @@ function raiseFence(database: DatabaseSync): number {
   return Number(row.value);
 }
 
-function wrap(database: DatabaseSync, fence: number, lock: OwnerLock | null): Database {
+function wrap(database: DatabaseSync, firstFence: number, lock: OwnerLock | null): Database {
+  let fence = firstFence;
   const statements = new Map<string, StatementSync>();
 
   function prepared(sql: string): StatementSync {
@@ -88,26 +109,33 @@ function wrap(database: DatabaseSync, fence: number, lock: OwnerLock | null): Da
       throw new HoldfastError("FENCED", `the store's fence is ${row.value}, ours is ${fence}`);
   }
 
+  function write<T>(step: () => T): T {
+    if (lock === null) throw new TypeError("this store was opened for reading");
+    try {
+      database.exec("BEGIN IMMEDIATE");
+    } catch (cause) {
+      throw new HoldfastError("STORE_ERROR", "the store can't be written", { cause });
+    }
+    try {
+      checkFence();
+      const result = step();
+      database.exec("COMMIT");
+      return result;
+    } catch (cause) {
+      if (database.isTransaction) database.exec("ROLLBACK");
+      if (cause instanceof HoldfastError || cause instanceof TypeError) throw cause;
+      throw new HoldfastError("STORE_ERROR", "the store can't be written", { cause });
+    }
+  }
+
   return {
-    fence,
-    write(step) {
-      if (lock === null) throw new TypeError("this store was opened for reading");
-      try {
-        database.exec("BEGIN IMMEDIATE");
-      } catch (cause) {
-        throw new HoldfastError("STORE_ERROR", "the store can't be written", { cause });
-      }
-      try {
-        checkFence();
-        const result = step();
-        database.exec("COMMIT");
-        return result;
-      } catch (cause) {
-        if (database.isTransaction) database.exec("ROLLBACK");
-        if (cause instanceof HoldfastError || cause instanceof TypeError) throw cause;
-        throw new HoldfastError("STORE_ERROR", "the store can't be written", { cause });
-      }
+    fence: () => fence,
+    checkFence: () => read(checkFence),
+    raiseFence(to) {
+      write(() => prepared("UPDATE meta SET value = ? WHERE name = 'fence'").run(String(to)));
+      fence = to;
     },
+    write,
     run: (sql, ...values) => Number(prepared(sql).run(...values).changes),
     row(schema, sql, ...values) {
       const found = read(() => prepared(sql).get(...values));
@@ -126,6 +154,7 @@ function read<T>(look: () => T): T {
   try {
     return look();
   } catch (cause) {
+    if (cause instanceof HoldfastError) throw cause;
     throw new HoldfastError("STORE_ERROR", "the store can't be read", { cause });
   }
 }

@@ -2,17 +2,31 @@
  * The store's contract: what the controller keeps, in whole steps. Each call is one transaction, durable when it
  * returns (law 3), and checked against this controller's fence (law 12). PostgreSQL joins behind the same contract.
  */
-import type { NumberedEvent } from "../../protocol/events.ts";
-import type { Cursor } from "../../protocol/frame.ts";
+import type { ControlEvent, NumberedEvent } from "../../protocol/events.ts";
 import type { CliName, ContainerIdentity, Locator } from "../../protocol/locator.ts";
 import type { Settlement } from "../../protocol/settlement.ts";
-import type { MemberOptions, MemberRow, SandboxKind, SandboxRow, TurnRow, Wanted } from "./records.ts";
+import type { JournalSight } from "./follow.ts";
+import type {
+  InspectionRow,
+  MemberOptions,
+  MemberRow,
+  SandboxKind,
+  SandboxRow,
+  TurnRow,
+  Wanted,
+} from "./records.ts";
 
 interface NewTurn {
   id: string;
   member: string;
   textSha256: string;
   textBytes: number;
+}
+
+/** A `member.unrequested` event, and when the bridge saw it. */
+export interface UnrequestedEntry {
+  at: number;
+  event: Extract<ControlEvent, { type: "member.unrequested" }>;
 }
 
 /** What an applied batch of events changed, for whoever waits. */
@@ -28,7 +42,15 @@ export interface Applied {
 export interface Store {
   /** Random, made with the store; marks what belongs to it elsewhere. */
   readonly id: string;
+  /** Rises by one at each opening, and above what a sandbox has seen. */
   readonly fence: number;
+  /** Throws FENCED when it is another controller's by now; for what is done without a write. */
+  checkOwned(): void;
+  /**
+   * Raises the fence above one that a sandbox has seen: the store was restored from a backup, since nobody else can own it.
+   * Throws FENCED when this controller does not own it any more, or when the number is beyond all reason.
+   */
+  raiseFence(above: number): void;
   createSandbox(row: { id: string; kind: SandboxKind; directory: string }): void;
   bindContainer(sandbox: string, container: ContainerIdentity): void;
   setWanted(sandbox: string, wanted: Wanted): void;
@@ -37,31 +59,53 @@ export interface Store {
   sandboxes(): SandboxRow[];
 
   createMember(row: { id: string; sandbox: string; cli: CliName; options: MemberOptions }): void;
+  /** Takes effect with the member's next turn. Throws MEMBER_UNKNOWN. */
+  setMemberOptions(member: string, options: MemberOptions): void;
   member(id: string): MemberRow | null;
   membersOf(sandbox: string): MemberRow[];
 
   /**
-   * Admits a turn: gives it its number, durable before anything is sent. Throws MEMBER_BUSY while the member has a turn
-   * that is open or unknown.
+   * Admits a turn: gives it its number, durable before anything is sent. Throws MEMBER_BUSY while the member has an open
+   * turn, INSPECTION_NEEDED while it has an unknown one without a note.
    */
   admit(turn: NewTurn): { turn: TurnRow; member: MemberRow };
   turn(id: string): TurnRow | null;
   turnsOf(member: string, limit: number): TurnRow[];
   openTurnsOf(sandbox: string): TurnRow[];
+  /** Without its end, which is in the row; one that came after the row had ended is here. */
   eventsOf(turn: string): NumberedEvent[];
+  /** What the member's CLI did with no turn of ours, oldest first; the newest of it is kept. */
+  unrequestedOf(member: string): UnrequestedEntry[];
+  /** An unknown turn of the member that nobody has looked at, or null. */
+  unknownTurnOf(member: string): TurnRow | null;
+  inspectionOf(turn: string): InspectionRow | null;
+  /**
+   * Keeps the note of whoever looked at an unknown turn; what the turn's row says stays as it is. The same note again
+   * changes nothing. Throws TURN_UNKNOWN, INSPECTION_NOT_NEEDED.
+   */
+  recordInspection(turn: string, note: string): InspectionRow;
 
   /**
    * Starts to follow a bridge's journal and returns the sequence number that was applied of it. Turns that another
-   * journal, or a head behind what was applied, leaves without an answer become `unknown`: the sandbox's state was
-   * lost or rolled back. Those that were not sent yet have lost nothing.
+   * journal, a head behind what was applied, or events that were dropped before they were applied leave without an answer
+   * become `unknown`: the sandbox's state was lost or set back, or the store was. All members of the sandbox must then be
+   * proven. Turns that were not sent yet have lost nothing.
    */
   follow(
     sandbox: string,
-    head: Cursor,
+    journal: JournalSight,
     unsent?: ReadonlySet<string>,
   ): { applied: number; lost: Array<{ turn: string; settlement: Settlement }> };
-  /** Applies events in order, each once. Throws FRAME_INVALID at a gap. */
+  /**
+   * Applies events in order, each once. What concerns turns or members that this store does not have is passed over: it is
+   * older than they are. Throws FRAME_INVALID at a gap, and for what is another sandbox's.
+   */
   apply(sandbox: string, entries: readonly NumberedEvent[]): Applied;
+  /**
+   * Takes over the numbers of turns that a bridge has accepted: the next submission gets one above. Returns the members
+   * of which the store knew fewer; they must be proven.
+   */
+  learnNumbers(sandbox: string, numbers: ReadonlyArray<{ member: string; number: number }>): string[];
   /** Ends a turn by the host's own knowledge (never received, container gone). No effect on one that has ended. */
   end(turn: string, settlement: Settlement): boolean;
   locatorHistory(member: string): Locator[];

@@ -26,6 +26,7 @@ async function listen(context: BenchContext): Promise<Listener> {
     await mkdir(join(directory, name), { recursive: true, mode: 0o700 });
   }
   const config: BridgeConfig = {
+    storeId: "bench",
     sandboxId: "bench",
     isolation: "process",
     controllerSocket: join(directory, "ctl.sock"),

@@ -52,7 +52,7 @@ function history(directory: string, turns: number): History {
     cli: "opencode",
     options: MEMBER,
   });
-  first.follow(SANDBOX, { journalId: "bench", epoch: 1, seq: 0 });
+  first.follow(SANDBOX, { journalId: "bench", epoch: 1, seq: 0, acked: 0 });
   const made: History = { store: first, turns: 0, seq: 0 };
   const own = Math.min(turns, 10);
   const steps: Steps = { admitMs: [], eventMs: [], settleMs: [] };

@@ -7,6 +7,7 @@ import { changed, without } from "../support/changed.ts";
 import { temporaryDirectory } from "../support/temporary-directory.ts";
 
 const CONFIG: BridgeConfig = {
+  storeId: "store-1",
   sandboxId: "box-1",
   isolation: "container",
   controllerSocket: "/run/holdfast/ctl.sock",

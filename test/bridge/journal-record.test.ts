@@ -23,7 +23,16 @@ const RECORDS: JournalRecord[] = [
   { t: "fence", fence: 9 },
   { t: "number", member: "m-1", number: 4 },
   { t: "closed", turn: "t-0", how: "vetoed" },
-  { t: "open", turn: "t-2", member: "m-1", number: 4, wasSubmitting: true, wasDelivered: false },
+  {
+    t: "open",
+    turn: "t-2",
+    member: "m-1",
+    number: 4,
+    wasSubmitting: true,
+    wasDelivered: false,
+    nativeId: "ses_1",
+    nativeMessage: "msg_10",
+  },
 ];
 const WHOLE = Buffer.from(RECORDS.map(encodeRecord).join(""));
 const LAST = Buffer.byteLength(encodeRecord(RECORDS.at(-1) as JournalRecord));

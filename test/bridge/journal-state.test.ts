@@ -130,5 +130,13 @@ test("an open turn survives a compaction after its acceptance was acknowledged",
     number: 3,
     wasSubmitting: true,
     wasDelivered: false,
+    nativeId: null,
+    nativeMessage: "msg_10",
   });
+});
+
+test("an open turn is known with the session and the message by which the CLI's history is asked about it", () => {
+  const context = { ...EVENTS["turn.context"], turn: "t-1", nativeId: "ses_4" };
+  const state = stateWith(accepted("t-1", 3), context, { ...EVENTS["turn.submitting"], turn: "t-1" });
+  expect(reread(state).open.get("t-1")).toMatchObject({ nativeId: "ses_4", nativeMessage: "msg_10" });
 });

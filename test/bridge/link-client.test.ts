@@ -120,6 +120,8 @@ test("the first frame is hello, with pin, token and the head of the journal", as
     sandboxId: "box-1",
     token: TOKEN,
     head: { journalId, epoch, seq: 0 },
+    acked: 0,
+    fence: 0,
   });
 });
 

@@ -40,6 +40,7 @@ class Scene {
       command: ["/never/launched"],
       cliVersion: "2.1.220",
       config: {
+        storeId: "store-1",
         sandboxId: "box-1",
         isolation: "process",
         controllerSocket: "/none",

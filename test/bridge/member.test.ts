@@ -9,7 +9,17 @@ import type { ControlEvent } from "../../protocol/events.ts";
 import { FakeClock, settled } from "../support/fake-clock.ts";
 import { type FakeDriver, fakeDriver, fakeResident, OWN_EVENT } from "../support/fake-driver.ts";
 import { keptLog } from "../support/kept-log.ts";
-import { CONTAINER, DIGEST_A, EVIDENCE, LAUNCH, LOCATOR, PARAMS, SETTLEMENT } from "../support/samples.ts";
+import {
+  CONTAINER,
+  DIGEST_A,
+  DIGEST_B,
+  EVIDENCE,
+  LAUNCH,
+  LAUNCH_PARTS,
+  LOCATOR,
+  PARAMS,
+  SETTLEMENT,
+} from "../support/samples.ts";
 import { temporaryDirectory } from "../support/temporary-directory.ts";
 
 const NEW_SUBMISSION: Submission = { ...PARAMS["turn.submit"], settledTurns: 0, locator: null };
@@ -37,6 +47,7 @@ function scene(): Scene {
     command: ["/never/launched"],
     cliVersion: "1.14.50",
     config: {
+      storeId: "store-1",
       sandboxId: "box-1",
       isolation: "process",
       controllerSocket: "/none",
@@ -120,6 +131,31 @@ test("the process that took the last turn takes the next one: LIVE, and nothing 
   expect(driver.launches).toHaveLength(1);
 });
 
+test("a doubt of the host replaces the process that took the last turn, and says so", async () => {
+  const { prepare, driver, processStates } = await retained();
+  const doubted = { ...NEXT_SUBMISSION, mustProve: "turn t-0 is unknown" };
+  expect(await prepare(doubted)).toMatchObject({
+    kind: "ready",
+    status: "RESTORED",
+    reason: "turn t-0 is unknown",
+  });
+  expect(driver.launches.map(({ locator }) => locator)).toEqual([null, LOCATOR]);
+  expect(processStates()).toEqual(["started 1", "ready 1", "retired 1", "started 2", "ready 2"]);
+});
+
+test("what of its process decides the next context is told, and nothing when none is there", async () => {
+  const { prepare, member, driver } = scene();
+  expect(member.standing()).toBeNull();
+  await prepare(NEW_SUBMISSION);
+  const standing = { launchDigest: LAUNCH.digest, launchParts: LAUNCH_PARTS, nativeId: "ses_1" };
+  expect(member.standing()).toEqual({ ...standing, tookLastTurn: false });
+  member.turnEnded(SETTLEMENT);
+  expect(member.standing()).toEqual({ ...standing, tookLastTurn: true });
+  const [resident] = driver.residents;
+  if (resident !== undefined) resident.isGone = true;
+  expect(member.standing()).toBeNull();
+});
+
 test("a turn that did not settle leaves no LIVE process", async () => {
   const { prepare, member } = scene();
   await prepare(NEXT_SUBMISSION);
@@ -135,7 +171,8 @@ test("without a process the saved locator is resumed: RESTORED", async () => {
 
 test("another launch digest retires the process first, then resumes", async () => {
   const { prepare, driver, processStates } = await retained();
-  const changed = { ...NEXT_SUBMISSION, launch: { ...LAUNCH, digest: DIGEST_A } };
+  const launchParts = { ...LAUNCH_PARTS, model: DIGEST_B, policy: DIGEST_B };
+  const changed = { ...NEXT_SUBMISSION, launch: { ...LAUNCH, digest: DIGEST_A }, launchParts };
   const stopping = Promise.withResolvers<never[]>();
   const [old] = driver.residents;
   if (old === undefined) throw new Error("no resident");
@@ -147,7 +184,7 @@ test("another launch digest retires the process first, then resumes", async () =
   expect(await preparing).toMatchObject({
     kind: "ready",
     status: "RESTORED",
-    reason: "the launch configuration changed",
+    reason: "the model and the permission policy changed",
   });
   expect(processStates()).toEqual(["started 1", "ready 1", "retired 1", "started 2", "ready 2"]);
 });
@@ -380,7 +417,7 @@ test("a delivery is proven in a process of its own, after the dead one's slot wa
   resident.answers.stop = () => stopping.promise;
   driver.onProve = async () => "absent";
   driver.exit(9);
-  const proving = member.proveDelivery(NEXT_SUBMISSION, "ses_1", "msg_1");
+  const proving = member.proveDelivery(LAUNCH, "ses_1", "msg_1");
   await settled();
   expect(driver.launches).toHaveLength(1);
   stopping.resolve([]);

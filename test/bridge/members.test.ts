@@ -12,7 +12,7 @@ import { LIMITS } from "../../protocol/limits.ts";
 import { FakeClock, settled } from "../support/fake-clock.ts";
 import { type FakeDriver, fakeDriver, NATIVE_END, OWN_EVENT } from "../support/fake-driver.ts";
 import { keptLog } from "../support/kept-log.ts";
-import { AT, LAUNCH, PARAMS } from "../support/samples.ts";
+import { AT, EVENTS, LAUNCH, LAUNCH_PARTS, PARAMS } from "../support/samples.ts";
 import { temporaryDirectory } from "../support/temporary-directory.ts";
 import { until } from "../support/until.ts";
 
@@ -50,6 +50,7 @@ async function scene(options: { journalPath?: string; unackedEvents?: number } =
   };
   made.members = createMembers({
     config: {
+      storeId: "store-1",
       sandboxId: "box-1",
       isolation: "process",
       controllerSocket: "/none",
@@ -206,10 +207,14 @@ test("a member with an active turn takes no other; another member does", async (
 
 test("a turn that is declared never received can't be submitted any more, in this life or a later one", async () => {
   const first = await scene();
-  expect(await first.members.recover({ turn: "t-1", member: "m-1", number: 1 })).toBe("never_received");
+  expect(await first.members.recover({ turn: "t-1", member: "m-1", number: 1, launch: LAUNCH })).toBe(
+    "never_received",
+  );
   expect(readFileSync(first.journalPath, "utf8")).toContain('"type":"turn.vetoed"');
   expect(await codeOf(first.members.submit(submission(1)))).toBe("TURN_VETOED");
-  expect(await first.members.recover({ turn: "t-1", member: "m-1", number: 1 })).toBe("never_received");
+  expect(await first.members.recover({ turn: "t-1", member: "m-1", number: 1, launch: LAUNCH })).toBe(
+    "never_received",
+  );
   await first.journal.close();
   const second = await scene({ journalPath: first.journalPath });
   expect(await codeOf(second.members.submit(submission(1)))).toBe("TURN_VETOED");
@@ -217,7 +222,7 @@ test("a turn that is declared never received can't be submitted any more, in thi
 
 test("a submission that arrives while its veto is written is refused", async () => {
   const made = await scene();
-  const recovering = made.members.recover({ turn: "t-1", member: "m-1", number: 1 });
+  const recovering = made.members.recover({ turn: "t-1", member: "m-1", number: 1, launch: LAUNCH });
   expect(await codeOf(made.members.submit(submission(1)))).toBe("TURN_VETOED");
   expect(await recovering).toBe("never_received");
   expect(events(made.journal, "t-1").map(({ type }) => type)).toEqual(["turn.vetoed"]);
@@ -226,20 +231,61 @@ test("a submission that arrives while its veto is written is refused", async () 
 test("a question about a turn whose acceptance is being written finds it active", async () => {
   const made = await scene();
   const submitting = made.members.submit(submission(1));
-  expect(await made.members.recover({ turn: "t-1", member: "m-1", number: 1 })).toBe("active");
+  expect(await made.members.recover({ turn: "t-1", member: "m-1", number: 1, launch: LAUNCH })).toBe(
+    "active",
+  );
   await submitting;
 });
 
 test("a recovery question tells active, ended and forgotten apart", async () => {
   const made = await scene();
   await running(made, submission(2));
-  expect(await made.members.recover({ turn: "t-2", member: "m-1", number: 2 })).toBe("active");
+  expect(await made.members.recover({ turn: "t-2", member: "m-1", number: 2, launch: LAUNCH })).toBe(
+    "active",
+  );
   made.driver.observe(NATIVE_END);
   await ended(made, "t-2");
-  expect(await made.members.recover({ turn: "t-2", member: "m-1", number: 2 })).toBe("ended");
+  expect(await made.members.recover({ turn: "t-2", member: "m-1", number: 2, launch: LAUNCH })).toBe("ended");
   // Its number was accepted, its end is no longer remembered: nobody may say that it was never received.
-  expect(await made.members.recover({ turn: "t-old", member: "m-1", number: 1 })).toBe("forgotten");
+  expect(await made.members.recover({ turn: "t-old", member: "m-1", number: 1, launch: LAUNCH })).toBe(
+    "forgotten",
+  );
   expect(events(made.journal, "t-old")).toEqual([]);
+});
+
+test("a turn that an earlier life left under submission keeps its member busy until the CLI's history was asked", async () => {
+  for (const [history, outcome] of [
+    ["absent", "not_sent"],
+    ["present", "unknown"],
+  ] as const) {
+    const first = await scene();
+    await first.journal.append({ type: "turn.accepted", member: "m-1", turn: "t-1", number: 1 });
+    await first.journal.append({ ...EVENTS["turn.context"], turn: "t-1", nativeId: "ses_1" });
+    await first.journal.append({ ...EVENTS["turn.submitting"], turn: "t-1" });
+    await first.journal.close();
+    const next = await scene({ journalPath: first.journalPath });
+    next.driver.onProve = async () => history;
+    expect(next.members.status().openTurns).toEqual([{ turn: "t-1", member: "m-1", number: 1 }]);
+    expect(await codeOf(next.members.submit(submission(2)))).toBe("MEMBER_BUSY");
+    const question = { turn: "t-1", member: "m-1", number: 1, launch: LAUNCH };
+    expect(await next.members.recover(question)).toBe("active");
+    const end = await until("its end", () => endOf(next.journal, "t-1"));
+    expect(end.settlement).toMatchObject({ outcome });
+    expect(await next.members.recover(question)).toBe("ended");
+    expect(await codeOf(next.members.submit(submission(2)))).toBe("none");
+  }
+});
+
+test("one that nobody asks about is ended by an abort, without a question", async () => {
+  const first = await scene();
+  await first.journal.append({ type: "turn.accepted", member: "m-1", turn: "t-1", number: 1 });
+  await first.journal.append({ ...EVENTS["turn.submitting"], turn: "t-1" });
+  await first.journal.close();
+  const next = await scene({ journalPath: first.journalPath });
+  next.members.abort("t-1");
+  const end = await until("its end", () => endOf(next.journal, "t-1"));
+  expect(end.settlement).toMatchObject({ outcome: "unknown" });
+  expect(next.driver.launches).toEqual([]);
 });
 
 test("when the acceptance can't be stored nothing starts and the member is free", async () => {
@@ -253,7 +299,9 @@ test("when the acceptance can't be stored nothing starts and the member is free"
 test("when a veto can't be stored nobody is told that the turn was never received", async () => {
   const made = await scene();
   await made.journal.close();
-  expect(await codeOf(made.members.recover({ turn: "t-1", member: "m-1", number: 1 }))).toBe("STOPPED");
+  expect(await codeOf(made.members.recover({ turn: "t-1", member: "m-1", number: 1, launch: LAUNCH }))).toBe(
+    "STOPPED",
+  );
 });
 
 test("an empty message, one beyond the limit in bytes, a command are refused before anything is stored", async () => {
@@ -308,10 +356,24 @@ test("a resident process that ends while the next turn's acceptance is written h
 
 test("the status names resident processes and active turns", async () => {
   const made = await scene();
-  expect(made.members.status()).toEqual({ members: [] });
+  expect(made.members.status()).toEqual({ members: [], openTurns: [], numbers: [] });
   await running(made, submission(1));
   expect(made.members.status()).toEqual({
-    members: [{ member: "m-1", cli: "opencode", processGeneration: 1, subscription: 1, activeTurn: "t-1" }],
+    members: [
+      {
+        member: "m-1",
+        cli: "opencode",
+        processGeneration: 1,
+        subscription: 1,
+        activeTurn: "t-1",
+        nativeId: "ses_1",
+        tookLastTurn: false,
+        launchDigest: LAUNCH.digest,
+        launchParts: LAUNCH_PARTS,
+      },
+    ],
+    openTurns: [{ turn: "t-1", member: "m-1", number: 1 }],
+    numbers: [{ member: "m-1", number: 1 }],
   });
 });
 
@@ -323,7 +385,12 @@ test("a member is retired when it is idle, and refused while it is not", async (
   made.driver.observe(NATIVE_END);
   await ended(made, "t-1");
   expect(await made.members.retire("m-1")).toBe(true);
-  expect(made.members.status()).toEqual({ members: [] });
+  // The number is remembered beyond the turn and the process.
+  expect(made.members.status()).toEqual({
+    members: [],
+    openTurns: [],
+    numbers: [{ member: "m-1", number: 1 }],
+  });
 });
 
 test("a stop ends the turns and the processes, and takes nothing new", async () => {

@@ -23,6 +23,7 @@ async function slotOf(kind: "mark" | "user"): Promise<Slot> {
   if (kind === "user") chmodSync(directory, 0o755);
   const slot = await openSlot(
     {
+      storeId: "store-1",
       sandboxId: randomUUID(),
       isolation: kind === "user" ? "container" : "process",
       controllerSocket: "/none",

@@ -34,6 +34,7 @@ async function slotOf(): Promise<{ slot: Slot; beside: string }> {
   chmodSync(join(directory, "beside"), 0o700);
   const slot = await openSlot(
     {
+      storeId: "store-1",
       sandboxId: "box-1",
       isolation: isRoot ? "container" : "process",
       controllerSocket: "/none",

@@ -26,6 +26,7 @@ function configWith(users: BridgeConfig["users"], over: Partial<BridgeConfig> = 
   const directory = temporaryDirectory();
   for (const name of ["slots", "workspace"]) mkdirSync(join(directory, name));
   return {
+    storeId: "store-1",
     sandboxId: "box-1",
     isolation: users === null ? "process" : "container",
     controllerSocket: join(directory, "ctl.sock"),
@@ -60,8 +61,8 @@ test("without users a slot is known by a mark with sandbox and member", async ()
   const slot = await openSlot(configWith(null), "m-1");
   expect(slot).toMatchObject({
     user: null,
-    markValue: "box-1/m-1",
-    mark: { kind: "environment", variable: "HOLDFAST_SLOT", value: "box-1/m-1" },
+    markValue: "store-1/box-1/m-1",
+    mark: { kind: "environment", variable: "HOLDFAST_SLOT", value: "store-1/box-1/m-1" },
   });
 });
 
@@ -152,4 +153,15 @@ test("what an earlier life left in any slot is ended; a container's end has done
   for (const { mark } of slots) expect(await listSlot(mark)).toHaveLength(1);
   expect(await reapSlots(config, realClock)).toEqual([]);
   for (const end of ends) expect(await end).toEqual([null, "SIGKILL"]);
+});
+
+test("another store's sandbox of the same name is not this one's to end", async () => {
+  const config = { ...configWith(null), sandboxId: `box-${randomUUID()}` };
+  const other = await openSlot({ ...config, storeId: "store-2" }, "m-1");
+  const env = { PATH: "/usr/bin:/bin", [SLOT_VARIABLE]: other.markValue };
+  const child = spawn("sleep", ["600"], { stdio: "ignore", env });
+  onTestFinished(() => void child.kill("SIGKILL"));
+  await once(child, "spawn");
+  expect(await reapSlots(config, realClock)).toEqual([]);
+  expect(await listSlot(other.mark)).toHaveLength(1);
 });

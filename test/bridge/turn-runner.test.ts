@@ -411,6 +411,19 @@ test("a turn's own limit ends it, and without one the bridge's does", async () =
   }
 });
 
+test("the wall clock jumps by an hour, to and fro: the turn's limit stays what it is", async () => {
+  const stage = await new Stage({ limitMs: 60_000 }).run();
+  for (const jumpMs of [3_600_000, -7_200_000]) {
+    stage.clock.setWallClock(jumpMs);
+    await stage.clock.elapse(20_000);
+    expect(stage.count("abort")).toBe(0);
+  }
+  await stage.clock.elapse(25_000);
+  expect(stage.settlement()).toMatchObject({ error: { code: "TURN_TIME_LIMIT" } });
+  const { timings } = stage.settlement() ?? {};
+  expect(timings?.totalMs).toBeLessThan(70_000);
+});
+
 test("a turn whose limit passes while it is prepared is not_sent, and the preparation is cancelled", async () => {
   const stage = new Stage({ limitMs: 1000 });
   const preparing = Promise.withResolvers<Preparation>();

@@ -102,7 +102,7 @@ test("law 8, A6, A9: a container removed behind the back is LOST, also when anot
   }
 });
 
-test("laws 3, 11: the bridge killed in a turn ends its container, which is revived once; the turn is unknown, the member busy", async () => {
+test("laws 3, 11: the bridge killed in a turn ends its container, which is revived once; the turn is unknown, the member waits for a note", async () => {
   const { t, counts } = await counted();
   const { sandbox, member } = createMember(t.host, "docker");
   const other = createMember(t.host, "docker");
@@ -125,7 +125,9 @@ test("laws 3, 11: the bridge killed in a turn ends its container, which is reviv
   expect(t.host.turn(turn.handle.id)).toMatchObject({ state: "unknown" });
   expect(counts).toEqual({ creates: 2, starts: 3 });
   expect((await present(container)).State.Running).toBe(true);
-  expect(() => t.host.submit(member, "And now?")).toThrow(expect.objectContaining({ code: "MEMBER_BUSY" }));
+  expect(() => t.host.submit(member, "And now?")).toThrow(
+    expect.objectContaining({ code: "INSPECTION_NEEDED" }),
+  );
   expect(t.host.member(member).locator?.settledTurns).toBe(1);
   const asked = t.model.mainRequests().filter((request) => userTexts(request).includes("Work on."));
   expect(asked).toHaveLength(1);

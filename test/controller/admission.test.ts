@@ -1,8 +1,9 @@
 import { createHash } from "node:crypto";
 import { expect, test } from "vitest";
-import { admitTurn, launchOf } from "../../controller/admission.ts";
+import { admitTurn, checkSameTurn, launchOf } from "../../controller/admission.ts";
 import type { MemberOptions, MemberRow } from "../../controller/store/records.ts";
 import { Launch } from "../../protocol/launch.ts";
+import { changedParts, type LaunchPart, LaunchParts } from "../../protocol/launch-parts.ts";
 import { LIMITS } from "../../protocol/limits.ts";
 import { BUILD } from "../support/fake-sandbox.ts";
 import { OPTIONS } from "../support/member-options.ts";
@@ -29,6 +30,20 @@ test("a turn is admitted with the digest and size of its bytes, and never with i
 test("a turn without an id gets one of its own", () => {
   const { store } = simpleRig();
   expect(admitTurn(store, "m-1", "a", undefined).turn.id).toMatch(/^turn-[0-9a-f-]{36}$/);
+});
+
+test("a turn is the same one for its own member and text alone", () => {
+  const { store } = simpleRig();
+  const { turn } = admitTurn(store, "m-1", "one \ufffd", "t-1");
+  checkSameTurn(turn, "m-1", "one \ufffd");
+  for (const [member, text, code] of [
+    ["m-1", "one", "TURN_ID_USED"],
+    ["m-1", "one \ufffd ", "TURN_ID_USED"],
+    ["m-2", "one \ufffd", "TURN_ID_USED"],
+    // As UTF-8 it would have the same digest.
+    ["m-1", "one \ud83e", "TURN_ID_USED"],
+  ] as const)
+    expect(() => checkSameTurn(turn, member, text)).toThrow(expect.objectContaining({ code }));
 });
 
 test("what can't be sent unchanged is refused, and no number is used up", () => {
@@ -77,26 +92,32 @@ test("texts of blanks alone are texts", () => {
 
 test("a launch says what the member was made with, and fits the wire", () => {
   const member = memberOf();
-  const launch = launchOf(member, BUILD);
+  const { launch, launchParts } = launchOf(member, BUILD);
   expect(Launch.parse(launch)).toEqual(launch);
+  expect(LaunchParts.parse(launchParts)).toEqual(launchParts);
   expect(launch).toMatchObject({ cli: "opencode", ...member.options });
 });
 
-test("the launch digest changes with everything that needs another process, and with nothing else", () => {
+test("the launch digest changes with everything that needs another process, by its own part, and with nothing else", () => {
   const member = memberOf();
-  const { digest } = launchOf(member, BUILD);
+  const { launch, launchParts } = launchOf(member, BUILD);
   const { options } = member;
   const withOptions = (changes: Partial<MemberOptions>) =>
     launchOf({ ...member, options: { ...options, ...changes } }, BUILD);
-  const others = [
-    launchOf(member, { ...BUILD, imageId: "sha256:other" }),
-    launchOf(member, { ...BUILD, clis: [{ cli: "opencode", version: "1.14.51" }] }),
-    withOptions({ model: { ...options.model, name: "m2" } }),
-    withOptions({ permissions: { ...options.permissions, default: "deny" } }),
-    withOptions({ background: !options.background }),
-  ].map((launch) => launch.digest);
-  expect(new Set([digest, ...others]).size).toBe(6);
-  expect(launchOf({ ...member, id: "m-2", submissions: 9, settled_turns: 4 }, BUILD).digest).toBe(digest);
+  const others: Record<LaunchPart, ReturnType<typeof launchOf>> = {
+    image: launchOf(member, { ...BUILD, imageId: "sha256:other" }),
+    cliVersion: launchOf(member, { ...BUILD, clis: [{ cli: "opencode", version: "1.14.51" }] }),
+    model: withOptions({ model: { ...options.model, contextTokens: 1 } }),
+    configuration: withOptions({ background: !options.background }),
+    policy: withOptions({ permissions: { ...options.permissions, default: "deny" } }),
+    environment: launchOf(member, { ...BUILD, environment: ["HTTPS_PROXY"] }),
+  };
+  for (const [part, other] of Object.entries(others))
+    expect(changedParts(launchParts, other.launchParts)).toEqual([part]);
+  const digests = Object.values(others).map((other) => other.launch.digest);
+  expect(new Set([launch.digest, ...digests]).size).toBe(7);
+  const same = launchOf({ ...member, id: "m-2", submissions: 9, settled_turns: 4 }, BUILD);
+  expect(same.launch.digest).toBe(launch.digest);
 });
 
 test("a CLI that the build does not have can't be launched", () => {

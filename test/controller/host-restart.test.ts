@@ -1,11 +1,12 @@
 // Laws 10, 11 and 12 over a controller's restart: turns go on without it, and the next one takes them up.
 
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { expect, test } from "vitest";
 import { HoldfastError } from "../../protocol/errors.ts";
 import { FakeClock } from "../support/fake-clock.ts";
-import { type FakeHost, passing, startFakeHost } from "../support/fake-host.ts";
+import { dialAgain, type FakeHost, passing, startFakeHost } from "../support/fake-host.ts";
 import { until, within } from "../support/until.ts";
 
 async function running() {
@@ -23,16 +24,6 @@ async function running() {
 const stateOf = (fake: FakeHost) => fake.onDisk<{ state: string }>("SELECT state FROM turns")[0]?.state;
 
 /** What the fake bridge's own reconnecting would do. */
-async function dialAgain(fake: FakeHost): Promise<void> {
-  await until("the welcome", async () => {
-    const result = await fake
-      .bridge()
-      .dial()
-      .catch(() => "closed");
-    return result === "welcome";
-  });
-}
-
 test("closing lets a running turn go on: its handle says so, the record stays open", async () => {
   const { fake, turn, sandboxes } = await running();
   const reading = (async () => {
@@ -224,4 +215,33 @@ test("closing in the middle of attaching leaves no socket behind", async () => {
   expect(await start).toBe("STOPPED");
   fake.host = await fake.open();
   await fake.host.startSandbox("box");
+});
+
+test("one broken sandbox with an open turn keeps no host from opening: it is not ready, with the reason, the others go on", async () => {
+  const { fake } = await running();
+  const other = fake.member("other");
+  const second = fake.host.submit(other, "hello", { id: "t-2" });
+  second.settlement.catch(() => undefined);
+  const good = await until("the other bridge", () => fake.sandboxes.bridges.get("other"));
+  good.answers["turn.recover"] = async () => ({ state: "active" });
+  await good.untilAsked("turn.submit");
+  await fake.host.close();
+  // A token that this host did not make: nothing can listen for that sandbox.
+  const token = join(fake.directory, "s", "box", "token");
+  const kept = readFileSync(token, "utf8");
+  writeFileSync(token, "not a token");
+  fake.host = await fake.open();
+  expect(fake.host.store.sandbox("box")?.unready).toContain("token");
+  expect(fake.host.turn("t-1").ended_at).toBeNull();
+  expect(fake.warnings.join()).toContain("sandbox box can't be taken up");
+  expect(fake.host.store.sandbox("other")?.unready).toBeNull();
+  await until("the other's welcome", () => good.dial().then((result) => result === "welcome"));
+  good.end();
+  await until("the other's end", () => fake.host.turn("t-2").ended_at !== null);
+  // What was broken is mended, and the turn is followed as if nothing had been.
+  writeFileSync(token, kept);
+  await Promise.all([fake.host.startSandbox("box"), dialAgain(fake)]);
+  expect(fake.host.store.sandbox("box")?.unready).toBeNull();
+  fake.bridge().end();
+  await until("the settlement", () => fake.host.turn("t-1").state === "settled");
 });

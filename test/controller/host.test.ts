@@ -41,6 +41,7 @@ test("a turn goes its whole way: admitted, sent once with everything it needs, f
     text,
     locator: null,
     locatorIsPending: false,
+    mustProve: null,
     settledTurns: 0,
     limitMs: 5000,
     container: { containerId: "container-box", sandboxId: "box", generation: 1 },
@@ -278,9 +279,9 @@ test("what a removal or a creation left behind in the engine is cleared at the n
   other.exec("UPDATE sandboxes SET wanted = 'removed' WHERE id = 'box'");
   other.close();
   sandboxes.listed = [
-    { sandboxId: "box", containerId: "container-box" },
-    { sandboxId: "half-made", containerId: "container-never-bound" },
-    { sandboxId: "somebody", containerId: "container-else" },
+    { sandboxId: "box", containerId: "container-box", wasStarted: true },
+    { sandboxId: "half-made", containerId: "container-never-bound", wasStarted: false },
+    { sandboxId: "somebody", containerId: "container-else", wasStarted: true },
   ];
   await fake.reopen();
   expect(sandboxes.count("remove")).toBe(2);

@@ -16,7 +16,11 @@ const row = (id: string, changes: Partial<SandboxRow> = {}): SandboxRow => ({
   created_at: 0,
   ...changes,
 });
-const place = (sandboxId: string, containerId = `c-${sandboxId}`) => ({ sandboxId, containerId });
+const place = (sandboxId: string, containerId = `c-${sandboxId}`, wasStarted = true) => ({
+  sandboxId,
+  containerId,
+  wasStarted,
+});
 
 test("a place that the store knows and wants is left alone, running or stopped", () => {
   const rows = [row("a"), row("b", { wanted: "stopped" })];
@@ -30,11 +34,14 @@ test("a removal that a crash cut short is finished", () => {
   });
 });
 
-test("a container that was made and never bound is removed: no turn ever ran in it", () => {
-  expect(reconcile([row("a", { container: null })], [place("a")])).toEqual({
-    remove: [place("a")],
-    strange: [],
-  });
+test("a container that was made and neither bound nor started is removed: no turn ever ran in it", () => {
+  const fresh = place("a", "c-a", false);
+  expect(reconcile([row("a", { container: null })], [fresh])).toEqual({ remove: [fresh], strange: [] });
+});
+
+test("one that was started and is not bound is kept: the store was restored from a backup, the conversations are there", () => {
+  const rows = [row("a", { container: null })];
+  expect(reconcile(rows, [place("a")])).toEqual({ remove: [], strange: [place("a")] });
 });
 
 test("another container under the name of a sandbox is said and never touched, a removed sandbox's too", () => {

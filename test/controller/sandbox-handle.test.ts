@@ -42,7 +42,9 @@ test("after a link was lost the helper is challenged again before the next turn"
   await bridge.untilAsked("turn.submit");
   expect(bridge.asked.map(({ method }) => method)).toEqual([
     "bridge.challenge",
+    "bridge.status",
     "bridge.challenge",
+    "bridge.status",
     "turn.submit",
   ]);
 });

@@ -40,6 +40,7 @@ async function rig() {
       token: await sandboxToken(paths),
       store: stored.store,
       clock,
+      takeOver: false,
       unsent,
       onUp: () => {
         seen.ups += 1;
@@ -124,6 +125,30 @@ test("a token, sandbox or pin that is not exactly right is refused with the reas
   expect(store.sandbox("box")?.applied).toBe(0);
 });
 
+test("a bridge that has seen a higher fence is welcomed with one above it; beyond all reason it is not", async () => {
+  const { link, bridge, seen, store } = await rig();
+  bridge.claimedFence = 7;
+  expect(await bridge.dial()).toBe("welcome");
+  expect(bridge.welcomes).toEqual([{ fence: 8, applied: 0 }]);
+  expect(store.fence).toBe(8);
+  bridge.claimedFence = Number.MAX_SAFE_INTEGER;
+  expect(await bridge.dial()).toBe("closed");
+  expect(link.isUp()).toBe(false);
+  expect(seen.downs).toEqual(["FENCED"]);
+  expect(store.fence).toBe(8);
+});
+
+test("a bridge that has dropped more than was applied is welcomed where it is, and open turns are lost", async () => {
+  const { bridge, seen, store, apply } = await rig();
+  apply([delivered("t-1")]);
+  bridge.claimedHead = 30;
+  bridge.claimedAcked = 20;
+  expect(await bridge.dial()).toBe("welcome");
+  expect(bridge.welcomes).toMatchObject([{ applied: 20 }]);
+  expect(seen.lost).toEqual(["t-1"]);
+  expect(store.sandbox("box")?.applied).toBe(20);
+});
+
 test("one who is refused while a good bridge is up changes nothing for that one", async () => {
   const { link, bridge, paths, seen } = await rig();
   await bridge.dial();
@@ -132,7 +157,7 @@ test("one who is refused while a good bridge is up changes nothing for that one"
   expect(await other.dial()).toBe("refuse");
   expect(seen.downs).toEqual([]);
   expect(link.isUp()).toBe(true);
-  expect(await link.request("bridge.status", {})).toEqual({ members: [] });
+  expect(await link.request("bridge.status", {})).toMatchObject({ members: [] });
 });
 
 test("one who says nothing, something else first, or no frame at all is closed", async () => {

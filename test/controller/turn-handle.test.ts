@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { createLiveTurn, type LiveTurn, type TurnUpdate } from "../../controller/turn-handle.ts";
+import { createLiveTurn, endedTurn, type LiveTurn, type TurnUpdate } from "../../controller/turn-handle.ts";
 import { HoldfastError } from "../../protocol/errors.ts";
 import { AT, EVENTS, SETTLEMENT } from "../support/samples.ts";
 import { within } from "../support/until.ts";
@@ -175,4 +175,16 @@ test("an end that nobody awaits ends no process", async () => {
   await new Promise((resolve) => setImmediate(resolve));
   process.off("unhandledRejection", listener);
   expect(unhandled).toEqual([]);
+});
+
+test("the handle of a turn that has ended gives its settlement to every reader, and nothing is left to abort", async () => {
+  const handle = endedTurn({ id: "t-1", member: "m-1", number: 4, settlement: SETTLEMENT });
+  expect(handle).toMatchObject({ id: "t-1", member: "m-1", number: 4 });
+  expect(await handle.settlement).toBe(SETTLEMENT);
+  for (let reader = 0; reader < 2; reader += 1) {
+    const seen = [];
+    for await (const update of handle) seen.push(update);
+    expect(seen).toEqual([{ kind: "settled", settlement: SETTLEMENT }]);
+  }
+  await expect(handle.abort()).rejects.toMatchObject({ code: "ABORT_NO_TURN" });
 });

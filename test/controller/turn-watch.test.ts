@@ -1,9 +1,10 @@
 // What becomes of running turns when their bridge or their sandbox goes away, seen through a host.
 import { expect, test } from "vitest";
-import { REVIVALS } from "../../controller/recovery.ts";
+import { AWAY_MS } from "../../controller/turn-watch.ts";
 import { HoldfastError } from "../../protocol/errors.ts";
+import { REVIVALS } from "../../protocol/recovery.ts";
 import { FakeClock } from "../support/fake-clock.ts";
-import { type FakeHost, idle, passing, startFakeHost } from "../support/fake-host.ts";
+import { type FakeHost, idle, passing, passingUntil, startFakeHost } from "../support/fake-host.ts";
 import { until } from "../support/until.ts";
 
 async function running() {
@@ -35,7 +36,9 @@ test("a container that is missing leaves its turn unknown in bounded time", asyn
   expect(settlement.evidence[0]).toMatchObject({ source: "host", what: "sandbox_gone" });
   expect(sandboxes.count("start")).toBe(1);
   // Nobody knows what became of it, so nothing follows it.
-  expect(() => fake.host.submit(member, "again")).toThrow(expect.objectContaining({ code: "MEMBER_BUSY" }));
+  expect(() => fake.host.submit(member, "again")).toThrow(
+    expect.objectContaining({ code: "INSPECTION_NEEDED" }),
+  );
 });
 
 test("a container that stopped during a turn is started again, and its journal's end of the turn adopted", async () => {
@@ -126,6 +129,60 @@ test("a bridge that is away while its container runs is waited for", async () =>
   await bridge.dial();
   expect((await turn.settlement).outcome).toBe("completed");
   expect(sandboxes.count("start")).toBe(1);
+});
+
+test("a bridge that never dials again has a limit: the turn is unknown, the sandbox not ready, with the reason", async () => {
+  const { clock, fake, turn, bridge, sandboxes } = await running();
+  bridge.vanish();
+  await until("the end of the link", () => bridge.closes.length === 1);
+  await idle(clock, AWAY_MS - 5000);
+  expect(outcomeOf(fake)).toBeNull();
+  await idle(clock, 10_000);
+  expect(await turn.settlement).toMatchObject({
+    outcome: "unknown",
+    error: { code: "DELIVERY_UNKNOWN" },
+    evidence: [{ what: "bridge_silent", source: "host" }],
+  });
+  expect(fake.host.store.sandbox("box")?.unready).toContain("did not connect");
+  expect(sandboxes.count("start")).toBe(1);
+  // It comes back with the turn: that is ended, and its late end kept for whoever looks.
+  let openTurns = [{ turn: "t-1", member: turn.member, number: 1 }];
+  bridge.answers["bridge.status"] = async () => ({ members: [], openTurns, numbers: [] });
+  bridge.answers["turn.abort"] = async () => {
+    openTurns = [];
+    bridge.end({ outcome: "aborted" });
+    return {};
+  };
+  await bridge.dial();
+  await passingUntil(clock, "readiness", fake.host.startSandbox("box"));
+  expect(bridge.paramsOf("turn.abort")).toEqual([{ turn: "t-1" }]);
+  expect(fake.host.store.sandbox("box")?.unready).toBeNull();
+  await until("the late end", () => fake.host.inspect("t-1").lateEnd);
+  expect(fake.host.inspect("t-1")).toMatchObject({
+    turn: { state: "unknown" },
+    lateEnd: { outcome: "aborted" },
+  });
+});
+
+test("a link that comes and goes and answers nothing has the same limit", async () => {
+  const { clock, fake, bridge } = await running();
+  bridge.answers["turn.recover"] = () => new Promise(() => undefined);
+  for (let passedMs = 0; outcomeOf(fake) === null; passedMs += 10_000) {
+    expect(passedMs).toBeLessThan(AWAY_MS + 60_000);
+    bridge.vanish();
+    await idle(clock, 10_000);
+    if (outcomeOf(fake) === null) await bridge.dial();
+  }
+  expect(fake.host.turn("t-1").settlement?.evidence[0]?.what).toBe("bridge_silent");
+});
+
+test("an engine that does not answer has the limit too, when the bridge is away with it", async () => {
+  const { clock, fake, bridge, sandboxes } = await running();
+  sandboxes.before.state = () => Promise.reject(new HoldfastError("ENGINE_MISSING", "connect ECONNREFUSED"));
+  bridge.vanish();
+  await until("the end of the link", () => bridge.closes.length === 1);
+  await idle(clock, AWAY_MS + 10_000);
+  expect(outcomeOf(fake)).toBe("unknown");
 });
 
 test("an engine that does not answer is no verdict: it is asked again until it does", async () => {

@@ -1,5 +1,5 @@
 import { spawnSync } from "node:child_process";
-import { existsSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, statSync, writeFileSync } from "node:fs";
 import { request } from "node:http";
 import { connect } from "node:net";
 import { join } from "node:path";
@@ -17,7 +17,7 @@ async function listen(path: string, mode = 0o600) {
 
 function get(socketPath: string): Promise<string> {
   return new Promise((resolve, reject) => {
-    const call = request({ socketPath, path: "/" }, (response) => {
+    const call = request({ socketPath, path: "/", agent: false }, (response) => {
       response.setEncoding("utf8");
       let text = "";
       response.on("data", (chunk: string) => {
@@ -85,4 +85,27 @@ test("one who dials at the first moment is answered: nobody gets in before the s
     const [answer] = await within("the answer", Promise.all([get(path), opening]), 3000);
     expect(answer).toBe("here");
   }
+});
+
+test("told to, it takes the path over: new connections are its own, and the other's close leaves its socket alone", async () => {
+  const path = join(temporaryDirectory(), "a.sock");
+  const old = await listenOn(path, 0o600);
+  old.on("request", (_, response) => response.end("old"));
+  expect(await get(path)).toBe("old");
+  const next = await listenOn(path, 0o600, { takeOver: true });
+  onTestFinished(() => closeServer(next));
+  next.on("request", (_, response) => response.end("next"));
+  expect(await get(path)).toBe("next");
+  await closeServer(old);
+  expect(existsSync(path)).toBe(true);
+  expect(await get(path)).toBe("next");
+});
+
+test("only the path itself is left behind while it listens, and nothing when it could not", async () => {
+  const directory = temporaryDirectory();
+  await listen(join(directory, "a.sock"));
+  expect(readdirSync(directory)).toEqual(["a.sock"]);
+  mkdirSync(join(directory, "b.sock", "full"), { recursive: true });
+  await expect(listenOn(join(directory, "b.sock"), 0o600)).rejects.toMatchObject({ code: "STORE_ERROR" });
+  expect(readdirSync(directory)).toEqual(["a.sock", "b.sock"]);
 });

@@ -9,6 +9,7 @@ import { openHost } from "../../controller/host.ts";
 import { engineSocket } from "../../controller/sandboxes/engine-api.ts";
 import type { SandboxDriver } from "../../controller/sandboxes/sandbox.ts";
 import { setUp } from "../../controller/setup.ts";
+import { asHoldfastError } from "../../protocol/errors.ts";
 import type { Settlement } from "../../protocol/settlement.ts";
 import { testLabel } from "../../scripts/leftovers.ts";
 
@@ -25,6 +26,7 @@ export interface ChildOrder {
 export type ChildLine =
   | { at: "submitted"; turn: string }
   | { at: "settled"; settlement: Settlement; seen: string }
+  | { at: "failed"; code: string }
   | { at: "warning"; text: string };
 
 if (import.meta.main) {
@@ -60,9 +62,13 @@ if (import.meta.main) {
   isArmed = order.diesBeforeSending;
   tell({ at: "submitted", turn: turn.id });
   const parts = new Map<string, string>();
-  for await (const update of turn) {
-    if (update.kind !== "text") continue;
-    parts.set(update.part, (parts.get(update.part) ?? "").slice(0, update.from) + update.text);
+  try {
+    for await (const update of turn) {
+      if (update.kind !== "text") continue;
+      parts.set(update.part, (parts.get(update.part) ?? "").slice(0, update.from) + update.text);
+    }
+    tell({ at: "settled", settlement: await turn.settlement, seen: [...parts.values()].join("") });
+  } catch (error) {
+    tell({ at: "failed", code: asHoldfastError(error).code });
   }
-  tell({ at: "settled", settlement: await turn.settlement, seen: [...parts.values()].join("") });
 }

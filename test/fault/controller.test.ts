@@ -220,6 +220,46 @@ test("laws 10, 12, 13: a controller frozen beyond the link's limit still owns it
   expectOnce(s, turn, "Talk slowly.");
 });
 
+test("P48, law 12: a frozen controller is taken over when somebody says so; thawed it notices, and writes and sends nothing", async () => {
+  const s = await scene("process");
+  const { t, member, directory } = s;
+  t.model.script("Wait for the thaw", [
+    { kind: "reply", text: "Waiting. ", toolCalls: [waiting] },
+    "It came.",
+  ]);
+  let turn = "";
+  await withChild(t, { member, text: "Wait for the thaw." }, async (child) => {
+    ({ turn } = await child.line("submitted"));
+    await until("the tool", () => eventsOf(t.directory, turn).includes("turn.tool"), 30_000);
+    child.process.kill("SIGSTOP");
+    const options = {
+      directory: t.directory,
+      drivers: t.setup.drivers,
+      model: { baseUrl: t.model.url, key: MODEL_KEY },
+    };
+    await expect(openHost(options)).rejects.toMatchObject({ code: "STORE_OWNED" });
+    const next = await openHost({ ...options, takeOver: true });
+    try {
+      const handle = next.running(turn);
+      expect(handle).not.toBeNull();
+      child.process.kill("SIGCONT");
+      expect(await child.line("failed")).toMatchObject({ code: "FENCED" });
+      writeFileSync(`${directory}/workspace/go`, "");
+      expect(await within("the end", handle?.settlement ?? Promise.reject(), 60_000)).toMatchObject({
+        outcome: "completed",
+        parts: ["Waiting. ", "It came."],
+      });
+      // The old one is still there, and still refused: its successor's lock holds.
+      expect(child.process.exitCode).toBeNull();
+      await expect(openHost(options)).rejects.toMatchObject({ code: "STORE_OWNED" });
+    } finally {
+      await next.close();
+    }
+  });
+  expect(t.model.mainRequests().map(({ answer }) => answer?.round)).toEqual([0, 1]);
+  expectOnce(s, turn, "Wait for the thaw.");
+});
+
 test("law 12: a controller whose fence was passed by another writes nothing and sends nothing", async () => {
   const { t, member } = await scene("process");
   sql(t.directory, "UPDATE meta SET value = CAST(CAST(value AS INTEGER) + 1 AS TEXT) WHERE name = 'fence'");

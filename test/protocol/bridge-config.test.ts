@@ -3,6 +3,7 @@ import { BridgeConfig, DEFAULT_LIMITS, DriverLimits } from "../../protocol/bridg
 import { dispensableFields, NO_IDS, wrongBounds } from "../support/bounds.ts";
 
 const CONFIG: BridgeConfig = {
+  storeId: "store-1",
   sandboxId: "box-1",
   isolation: "container",
   controllerSocket: "/run/holdfast/controller.sock",

@@ -1,28 +1,37 @@
 import { expect, test } from "vitest";
 import { type ContextFacts, decideContext, type ResumeResult } from "../../protocol/context-status.ts";
-import { CONTAINER, DIGEST_A, DIGEST_B, LOCATOR } from "../support/samples.ts";
+import { CONTAINER, DIGEST_A, DIGEST_B, LAUNCH_PARTS, LOCATOR } from "../support/samples.ts";
 import { combinations, fitting, rowsOf } from "../support/table.ts";
 
-// settled turns, locator, container, counts, resident process, resume -> decision.
+// settled turns, locator, container, counts, resident process, doubt, resume -> decision.
 // "fits": took the last turn, same launch digest, same native id. Each other word names what does not fit.
 const DECISIONS = rowsOf(`
-  none  *     *            *      *                                  *        NEW
-  some  none  *            *      *                                  *        LOST
-  some  kept  other        *      *                                  *        LOST
-  some  kept  same         other  *                                  *        LOST
-  some  kept  same         same   fits                               *        LIVE
-  some  kept  same         same   none|idle|digest|session|unnamed   untried  resume
-  some  kept  same         same   none|idle|digest|session|unnamed   proven   RESTORED
-  some  kept  same         same   none|idle|digest|session|unnamed   lost     LOST
-  some  kept  same         same   none|idle|digest|session|unnamed   error    error
+  none  *     *            *      *                                  *     *        NEW
+  some  none  *            *      *                                  *     *        LOST
+  some  kept  other        *      *                                  *     *        LOST
+  some  kept  same         other  *                                  *     *        LOST
+  some  kept  same         same   fits                               sure  *        LIVE
+  some  kept  same         same   none|idle|digest|session|unnamed   sure  untried  resume
+  some  kept  same         same   none|idle|digest|session|unnamed   sure  proven   RESTORED
+  some  kept  same         same   none|idle|digest|session|unnamed   sure  lost     LOST
+  some  kept  same         same   none|idle|digest|session|unnamed   sure  error    error
+  some  kept  same         same   *                                  doubt untried  resume
+  some  kept  same         same   *                                  doubt proven   RESTORED
+  some  kept  same         same   *                                  doubt lost     LOST
+  some  kept  same         same   *                                  doubt error    error
 `);
 
-const FITS = { tookLastTurn: true, launchDigest: DIGEST_B, nativeId: LOCATOR.nativeId };
+const FITS = {
+  tookLastTurn: true,
+  launchDigest: DIGEST_B,
+  launchParts: LAUNCH_PARTS,
+  nativeId: LOCATOR.nativeId,
+};
 const RESIDENTS: Record<string, ContextFacts["resident"]> = {
   none: null,
   fits: FITS,
   idle: { ...FITS, tookLastTurn: false },
-  digest: { ...FITS, launchDigest: DIGEST_A },
+  digest: { ...FITS, launchDigest: DIGEST_A, launchParts: { ...LAUNCH_PARTS, model: DIGEST_B } },
   session: { ...FITS, nativeId: "ses_2" },
   unnamed: { ...FITS, nativeId: null },
 };
@@ -38,7 +47,9 @@ const FACTS: ContextFacts = {
   locator: LOCATOR,
   container: CONTAINER,
   resident: FITS,
+  mustProve: null,
   launchDigest: DIGEST_B,
+  launchParts: LAUNCH_PARTS,
   resume: null,
 };
 
@@ -49,9 +60,10 @@ test("every combination of facts is decided as the one row of the table that fit
     ["same", "other"],
     ["same", "other"],
     Object.keys(RESIDENTS),
+    ["sure", "doubt"],
     Object.keys(RESUMES),
   ])) {
-    const [settled, locator, container, counts, resident = "", resume = ""] = values;
+    const [settled, locator, container, counts, resident = "", doubt, resume = ""] = values;
     const rows = fitting(DECISIONS, values);
     expect(rows, `one row for ${values.join(" ")}`).toHaveLength(1);
     const decision = decideContext({
@@ -59,11 +71,13 @@ test("every combination of facts is decided as the one row of the table that fit
       locator: locator === "none" ? null : { ...LOCATOR, settledTurns: counts === "same" ? 2 : 1 },
       container: container === "same" ? CONTAINER : { ...CONTAINER, containerId: "decaf" },
       resident: RESIDENTS[resident] ?? null,
+      mustProve: doubt === "doubt" ? "turn t-1 is unknown" : null,
       launchDigest: DIGEST_B,
+      launchParts: LAUNCH_PARTS,
       resume: RESUMES[resume] ?? null,
     });
     const said = decision.kind === "decided" ? decision.status : decision.kind;
-    expect(said, values.join(" ")).toBe(rows[0]?.[6]);
+    expect(said, values.join(" ")).toBe(rows[0]?.[7]);
     expect(decision.reason.length, "a reason is always given").toBeGreaterThan(5);
   }
 });
@@ -116,10 +130,20 @@ test("missing native state is LOST, and a passing trouble is an error that keeps
   });
 });
 
+test("a doubt of the host is the reason, before everything that the process itself shows", () => {
+  const facts: ContextFacts = { ...FACTS, mustProve: "turn t-1 is unknown" };
+  expect(decideContext(facts)).toEqual({ kind: "resume", reason: "turn t-1 is unknown" });
+  expect(decideContext({ ...facts, resume: { kind: "proven" } })).toEqual({
+    kind: "decided",
+    status: "RESTORED",
+    reason: "turn t-1 is unknown",
+  });
+});
+
 test("why a new process is needed is said, before the resume and after it", () => {
   for (const [resident, reason] of [
     ["none", "no process is resident"],
-    ["digest", "the launch configuration changed"],
+    ["digest", "the model changed"],
     ["idle", "the resident process did not take the last turn"],
     ["session", "the resident process holds another session"],
     ["unnamed", "the resident process holds another session"],
@@ -132,4 +156,11 @@ test("why a new process is needed is said, before the resume and after it", () =
       reason,
     });
   }
+});
+
+test("a launch whose parts are not known changed all the same", () => {
+  expect(decideContext({ ...FACTS, launchDigest: DIGEST_A, launchParts: null })).toEqual({
+    kind: "resume",
+    reason: "the launch configuration changed",
+  });
 });

@@ -7,6 +7,7 @@ import { ControlEvent } from "../../protocol/events.ts";
 import { Evidence } from "../../protocol/evidence.ts";
 import { Cursor, FRAMES } from "../../protocol/frame.ts";
 import { Launch } from "../../protocol/launch.ts";
+import { LaunchParts } from "../../protocol/launch-parts.ts";
 import { LIMITS } from "../../protocol/limits.ts";
 import { ContainerIdentity, Locator } from "../../protocol/locator.ts";
 import { METHODS } from "../../protocol/methods.ts";
@@ -108,6 +109,7 @@ test("the page has every shared value with exactly its fields", () => {
     Timings,
     Usage,
     Launch,
+    "Launch parts": LaunchParts,
     "Permission policy": MemberPolicy,
     Locator,
     Container: ContainerIdentity,

@@ -3,7 +3,7 @@ import { ERROR_CATALOGUE } from "../../protocol/errors.ts";
 import { LIMITS } from "../../protocol/limits.ts";
 import { METHODS, type MethodName } from "../../protocol/methods.ts";
 import { dispensableFields, NO_COUNTS, NO_IDS, NO_NATIVE_IDS, wrongBounds } from "../support/bounds.ts";
-import { LOCATOR, PARAMS, REPORT, RESULTS } from "../support/samples.ts";
+import { LAUNCH_PARTS, LOCATOR, PARAMS, REPORT, RESULTS } from "../support/samples.ts";
 
 type Bounds = Parameters<typeof wrongBounds>[2];
 
@@ -22,6 +22,8 @@ const PARAM_BOUNDS: Record<MethodName, Bounds> = {
     { at: "launch", bad: [null, {}] },
     { at: "locator", good: [null, LOCATOR], bad: [{}, { ...LOCATOR, format: 2 }, undefined] },
     { at: "locatorIsPending", good: [true, false], bad: [null, 0] },
+    { at: "launchParts", bad: [null, {}, { ...LAUNCH_PARTS, model: "m1" }] },
+    { at: "mustProve", good: [null, "turn t-1 is unknown"], bad: ["", "x".repeat(2001), true] },
     { at: "settledTurns", good: [0], bad: NO_COUNTS },
     { at: "container", bad: [null, {}] },
     { at: "limitMs", good: [0], bad: NO_COUNTS },
@@ -60,6 +62,17 @@ const RESULT_BOUNDS: Record<MethodName, Bounds> = {
     { at: "members.0.processGeneration", good: [0], bad: NO_COUNTS },
     { at: "members.0.subscription", good: [0], bad: NO_COUNTS },
     { at: "members.0.activeTurn", good: [null, "t-1"], bad: ["", undefined] },
+    { at: "members.0.nativeId", good: ["ses_1"], bad: NO_NATIVE_IDS },
+    { at: "members.0.tookLastTurn", good: [true, false], bad: [null, 1] },
+    { at: "members.0.launchDigest", bad: ["", null] },
+    { at: "members.0.launchParts", bad: [null, {}] },
+    { at: "openTurns", good: [[]], bad: [null, [{}]] },
+    { at: "openTurns.0.turn", bad: NO_IDS },
+    { at: "openTurns.0.member", bad: NO_IDS },
+    { at: "openTurns.0.number", good: [0], bad: NO_COUNTS },
+    { at: "numbers", good: [[]], bad: [null, [{}]] },
+    { at: "numbers.0.member", bad: NO_IDS },
+    { at: "numbers.0.number", good: [0], bad: NO_COUNTS },
   ],
   "turn.submit": [],
   "turn.abort": [],

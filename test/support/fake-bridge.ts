@@ -50,6 +50,9 @@ export class FakeBridge {
   readonly refusals: WireError[] = [];
   readonly closes: Array<HoldfastError | null> = [];
   acked = 0;
+  /** Set: what its hello names as dropped, and as the highest fence it has seen. */
+  claimedAcked = 0;
+  claimedFence = 0;
   consumedBytes = 0;
 
   readonly #directory: string;
@@ -60,7 +63,7 @@ export class FakeBridge {
   /** What it answers; a test replaces single ones. */
   answers: MethodTable = {
     "bridge.challenge": async ({ nonce }) => this.report(nonce),
-    "bridge.status": async () => ({ members: [] }),
+    "bridge.status": async () => ({ members: [], openTurns: [], numbers: [] }),
     "turn.submit": async ({ turn, member, number }) => {
       this.emit({ type: "turn.accepted", member, turn, number });
       return {};
@@ -142,7 +145,8 @@ export class FakeBridge {
   hello(): Extract<Frame, { kind: "hello" }> {
     const seq = this.claimedHead ?? this.head;
     const head = { journalId: this.journalId, epoch: this.epoch, seq };
-    return { kind: "hello", pin: this.pin, sandboxId: this.sandboxId, token: this.ownToken(), head };
+    const { pin, sandboxId, claimedAcked: acked, claimedFence: fence } = this;
+    return { kind: "hello", pin, sandboxId, token: this.ownToken(), head, acked, fence };
   }
 
   send(frames: readonly Frame[]): void {

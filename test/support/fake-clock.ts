@@ -8,7 +8,7 @@ interface Timer {
 
 export class FakeClock implements Clock {
   #nowMs = 0;
-  readonly #startAt: number;
+  #startAt: number;
   readonly #timers = new Set<Timer>();
   readonly #polls = new Set<() => void>();
 
@@ -34,6 +34,11 @@ export class FakeClock implements Clock {
     const once = () => run();
     this.#polls.add(once);
     return () => this.#polls.delete(once);
+  }
+
+  /** Somebody sets the wall clock; no time passes. */
+  setWallClock(byMs: number): void {
+    this.#startAt += byMs;
   }
 
   /** Timers and polls that still wait: 0 when everything that was started was also cancelled or has run. */

@@ -27,6 +27,8 @@ export interface FakeContainer {
   name: string;
   create: { Image: string; Labels: Record<string, string>; HostConfig: { Binds: string[] } };
   isRunning: boolean;
+  /** Once started it is never "created" again. */
+  wasStarted: boolean;
 }
 
 export class FakeEngine {
@@ -102,6 +104,7 @@ export class FakeEngine {
         return { status: 200, body: this.inspected(container) };
       case "POST start":
         container.isRunning = true;
+        container.wasStarted = true;
         return { status: 204 };
       case "POST stop": {
         const status = container.isRunning ? 204 : 304;
@@ -141,12 +144,16 @@ export class FakeEngine {
     if ([...this.containers.values()].some((other) => other.name === name))
       return { status: 409, body: { message: "the name is in use" } };
     const id = `c${this.containers.size + 1}`;
-    this.containers.set(id, { id, name, create, isRunning: false });
+    this.containers.set(id, { id, name, create, isRunning: false, wasStarted: false });
     return { status: 201, body: { Id: id, Warnings: [] } };
   }
 
   #listed(): unknown {
-    return [...this.containers.values()].map(({ id, create }) => ({ Id: id, Labels: create.Labels }));
+    return [...this.containers.values()].map(({ id, create, isRunning, wasStarted }) => ({
+      Id: id,
+      Labels: create.Labels,
+      State: isRunning ? "running" : wasStarted ? "exited" : "created",
+    }));
   }
 }
 

@@ -115,3 +115,14 @@ export async function idle(clock: FakeClock, ms: number): Promise<void> {
     for (let turn = 0; turn < 10; turn += 1) await settled();
   }
 }
+
+/** The bridge dials until a controller has taken it, as it does after a restart of one. */
+export async function dialAgain(fake: FakeHost): Promise<void> {
+  await until("the welcome", async () => {
+    const result = await fake
+      .bridge()
+      .dial()
+      .catch(() => "closed");
+    return result === "welcome";
+  });
+}

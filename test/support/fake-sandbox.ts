@@ -22,6 +22,7 @@ export const BUILD: PinnedBuild = {
   imageId: "sha256:1234",
   manifestSha256: DIGEST_B,
   clis: [{ cli: "opencode", version: "1.14.50" }],
+  environment: [],
 };
 
 type Step = "pinned" | "create" | "start" | "stop" | "remove" | "state" | "measure" | "list";
@@ -34,7 +35,7 @@ export class FakeSandboxes implements SandboxDriver {
   measured: Partial<AttestationFacts["measured"]> = {};
   logText = "";
   /** What carries the store's mark when a controller takes over. */
-  listed: Array<{ sandboxId: string; containerId: string }> = [];
+  listed: Array<{ sandboxId: string; containerId: string; wasStarted: boolean }> = [];
   /** Steps that were asked, without the looking ones. */
   readonly calls: string[] = [];
   /** Bridges that could not do what they were to do at their start. */
@@ -71,6 +72,7 @@ export class FakeSandboxes implements SandboxDriver {
   async bridgeConfig(spec: SandboxSpec): Promise<BridgeConfig> {
     const at = (name: string) => join(spec.directory, name);
     return {
+      storeId: spec.storeId,
       sandboxId: spec.sandboxId,
       isolation: "container",
       controllerSocket: at("ctl.sock"),
@@ -134,7 +136,7 @@ export class FakeSandboxes implements SandboxDriver {
     };
   }
 
-  async list(): Promise<Array<{ sandboxId: string; containerId: string }>> {
+  async list(): Promise<FakeSandboxes["listed"]> {
     await this.before.list?.(null);
     return this.listed;
   }

@@ -4,6 +4,7 @@ import type { ControlEvent } from "../../protocol/events.ts";
 import type { Evidence } from "../../protocol/evidence.ts";
 import type { Cursor, FrameKind, FrameOf } from "../../protocol/frame.ts";
 import type { Launch } from "../../protocol/launch.ts";
+import type { LaunchParts } from "../../protocol/launch-parts.ts";
 import type { ContainerIdentity, Locator } from "../../protocol/locator.ts";
 import type { MethodName, Params, Result } from "../../protocol/methods.ts";
 import type { PermissionRequest } from "../../protocol/permission.ts";
@@ -46,6 +47,15 @@ export const LAUNCH: Launch = {
   },
   background: false,
   digest: DIGEST_B,
+};
+
+export const LAUNCH_PARTS: LaunchParts = {
+  image: DIGEST_A,
+  cliVersion: DIGEST_A,
+  model: DIGEST_A,
+  configuration: DIGEST_A,
+  policy: DIGEST_A,
+  environment: DIGEST_A,
 };
 
 export const EVIDENCE: Evidence = {
@@ -206,6 +216,8 @@ export const FRAME_OF: { [K in FrameKind]: FrameOf<K> } = {
     sandboxId: "box-1",
     token: "0123456789abcdef",
     head: CURSOR,
+    acked: 38,
+    fence: 6,
   },
   welcome: { kind: "welcome", fence: 7, applied: 39 },
   refuse: { kind: "refuse", error: { code: "FENCED", message: "fence 6 is past", details: { fence: 6 } } },
@@ -239,14 +251,16 @@ export const PARAMS: { [M in MethodName]: Params<M> } = {
     number: 3,
     text: "Hallo, Größe 🦑\n",
     launch: LAUNCH,
+    launchParts: LAUNCH_PARTS,
     locator: LOCATOR,
     locatorIsPending: false,
+    mustProve: null,
     settledTurns: 2,
     container: CONTAINER,
     limitMs: 0,
   },
   "turn.abort": { turn: "t-1" },
-  "turn.recover": { turn: "t-1", member: "m-1", number: 3 },
+  "turn.recover": { turn: "t-1", member: "m-1", number: 3, launch: LAUNCH },
   "permission.answer": { turn: "t-1", session: "ses_1", request: "per_1", reply: "once" },
   "question.answer": { turn: "t-1", session: "ses_2", request: "que_1", answers: [["red"]] },
   "member.retire": { member: "m-1" },
@@ -256,7 +270,21 @@ export const PARAMS: { [M in MethodName]: Params<M> } = {
 export const RESULTS: { [M in MethodName]: Result<M> } = {
   "bridge.challenge": REPORT,
   "bridge.status": {
-    members: [{ member: "m-1", cli: "opencode", processGeneration: 1, subscription: 2, activeTurn: null }],
+    members: [
+      {
+        member: "m-1",
+        cli: "opencode",
+        processGeneration: 1,
+        subscription: 2,
+        activeTurn: null,
+        nativeId: "ses_1",
+        tookLastTurn: true,
+        launchDigest: DIGEST_B,
+        launchParts: LAUNCH_PARTS,
+      },
+    ],
+    openTurns: [{ turn: "t-1", member: "m-1", number: 3 }],
+    numbers: [{ member: "m-1", number: 3 }],
   },
   "turn.submit": {},
   "turn.abort": {},

@@ -6,8 +6,24 @@ import { SLOT_VARIABLE } from "../../../bridge/slots.ts";
 import type { ControlEvent } from "../../../protocol/events.ts";
 import { until } from "../../support/until.ts";
 
+/** Ids of sandboxes are of chance in tests, so the store's id in front of them need not be known. */
 export function slotOf(sandbox: string, member: string): SlotMark {
-  return { kind: "environment", variable: SLOT_VARIABLE, value: `${sandbox}/${member}` };
+  const own = `/${sandbox}/${member}`;
+  const values = readdirSync("/proc")
+    .filter((name) => /^\d+$/.test(name))
+    .map((pid) => environmentOfAny(pid, SLOT_VARIABLE));
+  const value = values.find((each) => each.endsWith(own)) ?? own;
+  return { kind: "environment", variable: SLOT_VARIABLE, value };
+}
+
+/** Nothing of a process that is gone, or another user's. */
+function environmentOfAny(pid: string, name: string): string {
+  try {
+    return environmentOf(Number(pid), name);
+  } catch {
+    // It ended while it was looked at.
+    return "";
+  }
 }
 
 /** The processes whose command line contains the text. */

@@ -11,7 +11,10 @@ const COMMANDS = [
   "sandbox ls",
   "sandbox stop",
   "sandbox rm",
+  "member ls",
+  "member inspect",
   "turn show",
+  "turn inspect",
 ];
 const ESCAPE = "\u001b";
 /** One line with a code and a next step. */

@@ -136,7 +136,7 @@ test("with --json each line of stderr is JSON: progress and errors, with code an
         code: "MEMBER_UNKNOWN",
         message: "no member m-1",
         details: { member: "m-1" },
-        next: "List them with `holdfast sandbox ls`.",
+        next: "List them with `holdfast member ls`.",
       },
     },
   ]);

@@ -69,8 +69,19 @@ test("what changes a sandbox is refused beside a controller that runs, with the 
   ]) {
     const { code, stdout, stderr } = await run(args, directory);
     expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
-    expect(stderr).toContain("[STORE_OWNED] Stop it, or use another --store.");
+    expect(stderr).toContain(
+      "[STORE_OWNED] Stop it, or use another --store; one that hangs gives way to --take-over.",
+    );
   }
+});
+
+test("told to, a command takes the store from a controller that hangs, which is fenced off", async () => {
+  const directory = temporaryDirectory();
+  const store = ownedStore(directory);
+  fill(store, directory);
+  const { code, stdout } = await run(["sandbox", "rm", "sb-1", "--take-over"], directory);
+  expect({ code, stdout }).toEqual({ code: 0, stdout: "sb-1 is removed\n" });
+  expect(() => store.setWanted("sb-2", "running")).toThrow(expect.objectContaining({ code: "FENCED" }));
 });
 
 test("a sandbox that never ran is stopped and removed", async () => {

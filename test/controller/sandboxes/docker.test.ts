@@ -230,7 +230,9 @@ test("an image that is gone has no label, and one that is described oddly is an 
 test("the containers of a store are listed by its mark; an odd list is an error of the engine", async () => {
   const { engine, driver, answering } = await rig();
   const { containerId } = await driver.create(SPEC);
-  expect(await driver.list("store-1")).toEqual([{ sandboxId: "box", containerId }]);
+  expect(await driver.list("store-1")).toEqual([{ sandboxId: "box", containerId, wasStarted: false }]);
+  await driver.start(SPEC, containerId);
+  expect(await driver.list("store-1")).toEqual([{ sandboxId: "box", containerId, wasStarted: true }]);
   const filters = JSON.parse(engine.calls.at(-1)?.query.get("filters") ?? "{}");
   expect(filters).toEqual({ label: ["dev.holdfast.store=store-1"] });
   for (const body of ["{}", '[{"Id":1}]', "nonsense"]) {

@@ -12,7 +12,7 @@ function openEmpty(path = ":memory:"): DatabaseSync {
   return database;
 }
 
-function layoutOf(database: DatabaseSync): unknown[] {
+function layoutOf(database: DatabaseSync): Array<Record<string, unknown>> {
   return database.prepare("SELECT type, name, sql FROM sqlite_schema ORDER BY type, name").all();
 }
 
@@ -37,7 +37,9 @@ test("an empty database gets the newest layout, a fence of 0 and an id of its ow
   expect(tables.map(({ name }) => name)).toEqual([
     "attestations",
     "audit",
+    "inspections",
     "locator_history",
+    "member_events",
     "members",
     "meta",
     "native_ids",
@@ -45,6 +47,33 @@ test("an empty database gets the newest layout, a fence of 0 and an id of its ow
     "turn_events",
     "turns",
   ]);
+});
+
+test("a store of each earlier layout is brought to the newest, with everything that it holds", () => {
+  const path = join(temporaryDirectory(), "a.db");
+  const fresh = openEmpty();
+  migrate(fresh);
+  for (let layout = 1; layout < MIGRATIONS.length; layout += 1) {
+    const database = openEmpty(`${path}-${layout}`);
+    migrate(database, MIGRATIONS.slice(0, layout));
+    database.exec(`
+      INSERT INTO sandboxes (id, kind, directory, generation, wanted, applied, created_at)
+        VALUES ('box', 'docker', '/d', 1, 'running', 7, 1);
+      INSERT INTO members (id, sandbox, cli, options, submissions, settled_turns, created_at)
+        VALUES ('m-1', 'box', 'opencode', '{}', 1, 0, 1), ('m-2', 'box', 'opencode', '{}', 1, 0, 1);
+      INSERT INTO turns VALUES ('t-1', 'm-1', 1, 'unknown', 'ab', 2, NULL, 1, 2),
+        ('t-2', 'm-2', 1, 'settled', 'ab', 2, NULL, 1, 2)`);
+    migrate(database);
+    expect(versionOf(database)).toBe(MIGRATIONS.length);
+    expect(layoutOf(database).map(({ name }) => name)).toEqual(layoutOf(fresh).map(({ name }) => name));
+    expect(database.prepare("SELECT id, applied FROM sandboxes").get()).toEqual({ id: "box", applied: 7 });
+    expect(database.prepare("SELECT id, must_prove FROM members ORDER BY id").all()).toEqual([
+      // Only the first layout had unknown turns without it.
+      { id: "m-1", must_prove: layout === 1 ? "a turn before it is unknown" : null },
+      { id: "m-2", must_prove: null },
+    ]);
+    expect(database.prepare("SELECT id, state FROM turns ORDER BY id").all()).toHaveLength(2);
+  }
 });
 
 test("a second run changes nothing, also on a database that was closed in between", () => {

@@ -96,3 +96,32 @@ test("a lock that can't be made for another reason is an error of the store, not
     expect.objectContaining({ code: "STORE_ERROR" }),
   );
 });
+
+test("told to, it takes the lock of a process that hangs; others are refused by the new owner, not by the old one's end", async () => {
+  const path = join(temporaryDirectory(), "owner.db");
+  const other = await otherProcess(path);
+  expect(other.said).toBe("held");
+  const lock = takeOwnerLock(path, { takeOver: true });
+  onTestFinished(() => lock.release());
+  expect(() => takeOwnerLock(path)).toThrow(expect.objectContaining({ code: "STORE_OWNED" }));
+  await other.kill();
+  expect(() => takeOwnerLock(path)).toThrow(expect.objectContaining({ code: "STORE_OWNED" }));
+  lock.release();
+  take(path);
+});
+
+test("in the same process the old owner's release does not let go of the new one's lock", () => {
+  const path = join(temporaryDirectory(), "owner.db");
+  const old = takeOwnerLock(path);
+  const lock = takeOwnerLock(path, { takeOver: true });
+  old.release();
+  expect(() => takeOwnerLock(path)).toThrow(expect.objectContaining({ code: "STORE_OWNED" }));
+  lock.release();
+  take(path);
+});
+
+test("a lock that nobody holds is taken as ever", () => {
+  const path = join(temporaryDirectory(), "owner.db");
+  takeOwnerLock(path, { takeOver: true }).release();
+  take(path);
+});

@@ -26,6 +26,7 @@ const MEMBER = {
   settled_turns: 2,
   locator: JSON.stringify(LOCATOR),
   pending_locator: null,
+  must_prove: null,
   created_at: AT,
 };
 const TURN = {

@@ -34,7 +34,7 @@ export function storeRig(): Rig {
     box(id) {
       rig.store.createSandbox({ id, kind: "docker", directory: `/d/${id}` });
       rig.store.bindContainer(id, { ...CONTAINER, sandboxId: id });
-      rig.store.follow(id, { journalId: `journal-${id}`, epoch: 1, seq: 0 });
+      rig.store.follow(id, { journalId: `journal-${id}`, epoch: 1, seq: 0, acked: 0 });
     },
     member(id, sandbox = "box") {
       rig.store.createMember({ id, sandbox, cli: "opencode", options: OPTIONS });

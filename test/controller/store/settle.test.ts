@@ -15,6 +15,7 @@ const RETAINED: MemberRow = {
   settled_turns: 2,
   locator: LOCATOR,
   pending_locator: null,
+  must_prove: null,
   created_at: AT,
 };
 const NEW: MemberRow = { ...RETAINED, settled_turns: 0, locator: null };

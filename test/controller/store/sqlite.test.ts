@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { expect, onTestFinished, test } from "vitest";
 import * as z from "zod/mini";
+import { MIGRATIONS } from "../../../controller/store/migrations.ts";
 import { type Database, type DatabaseOptions, openDatabase } from "../../../controller/store/sqlite.ts";
 import { HoldfastError } from "../../../protocol/errors.ts";
 import { temporaryDirectory } from "../../support/temporary-directory.ts";
@@ -101,7 +102,7 @@ test("each opening raises the fence by one", () => {
   const fences = [1, 2, 3].map(() => {
     const database = openDatabase({ directory });
     database.close();
-    return database.fence;
+    return database.fence();
   });
   expect(fences).toEqual([1, 2, 3]);
 });
@@ -119,6 +120,17 @@ test("a stale owner is fenced off: its step does not even run", () => {
   expect(hasRun).toBe(false);
 });
 
+test("the owner raises the fence, and goes on with it; a stale one raises nothing", () => {
+  const directory = temporaryDirectory();
+  const database = open(directory);
+  database.raiseFence(7);
+  expect(database.fence()).toBe(7);
+  database.write(() => database.run(INSERT, "a", ""));
+  aside(directory, (other) => other.exec("UPDATE meta SET value = '99' WHERE name = 'fence'"));
+  expect(() => database.raiseFence(100)).toThrow(expect.objectContaining({ code: "FENCED" }));
+  expect(database.fence()).toBe(7);
+});
+
 test("a second owner is refused, and a failed opening gives the lock back", () => {
   const directory = temporaryDirectory();
   const first = openDatabase({ directory });
@@ -127,8 +139,38 @@ test("a second owner is refused, and a failed opening gives the lock back", () =
   aside(directory, (other) => other.exec("PRAGMA user_version = 999"));
   expect(() => openDatabase({ directory })).toThrow(expect.objectContaining({ code: "STORE_NEWER" }));
   expect(openFilesBelow(directory)).toEqual([]);
-  aside(directory, (other) => other.exec("PRAGMA user_version = 1"));
+  aside(directory, (other) => other.exec(`PRAGMA user_version = ${MIGRATIONS.length}`));
   open(directory);
+});
+
+test("told to, it takes the store over: the old owner writes nothing any more, and says so", () => {
+  const directory = temporaryDirectory();
+  const old = open(directory);
+  old.write(() => old.run(INSERT, "before", ""));
+  const next = open(directory, { takeOver: true });
+  expect(next.fence()).toBe(old.fence() + 1);
+  const fenced = expect.objectContaining({ code: "FENCED" });
+  expect(() => old.checkFence()).toThrow(fenced);
+  expect(() => old.write(() => old.run(INSERT, "after", ""))).toThrow(fenced);
+  expect(() => old.raiseFence(99)).toThrow(fenced);
+  next.checkFence();
+  next.write(() => next.run(INSERT, "next", ""));
+  expect(next.rows(Audit, SELECT).map(({ what }) => what)).toEqual(["before", "next"]);
+  old.close();
+  expect(() => openDatabase({ directory })).toThrow(expect.objectContaining({ code: "STORE_OWNED" }));
+});
+
+test("one that hangs in the middle of a write is not taken over: nothing changes, and it goes on", () => {
+  const directory = temporaryDirectory();
+  const old = open(directory);
+  old.write(() => {
+    expect(() => openDatabase({ directory, takeOver: true, busyMs: 20 })).toThrow(
+      expect.objectContaining({ code: "STORE_ERROR" }),
+    );
+    old.run(INSERT, "a", "");
+  });
+  old.checkFence();
+  expect(() => openDatabase({ directory })).toThrow(expect.objectContaining({ code: "STORE_OWNED" }));
 });
 
 test("a file that is no database is an error of the store, and nothing of it stays open", () => {

@@ -1,6 +1,7 @@
 // The store's contract, as every store has to keep it. Today SQLite is the only one.
 import { expect, test } from "vitest";
 import { hostSettlement } from "../../../controller/host-settlement.ts";
+import { OPTIONS } from "../../support/member-options.ts";
 import { AT, CONTAINER, SETTLEMENT } from "../../support/samples.ts";
 import { context, delivered, ended, numbered, session, simpleRig, storeRig } from "./rig.ts";
 
@@ -125,12 +126,51 @@ test("a turn's id is given once, and a member that is not there has no turns", (
   expect(() => rig.admit("t-2", "none")).toThrow(expect.objectContaining({ code: "MEMBER_UNKNOWN" }));
 });
 
-test("after an unknown turn the member takes no new one", () => {
+test("after an unknown turn the member takes no new one until somebody has looked at it", () => {
   const rig = simpleRig();
   rig.admit("t-1");
   expect(rig.store.end("t-1", UNKNOWN)).toBe(true);
   expect(rig.store.turn("t-1")).toMatchObject({ state: "unknown", settlement: UNKNOWN, ended_at: AT });
-  expect(() => rig.admit("t-2")).toThrow(expect.objectContaining({ code: "MEMBER_BUSY" }));
+  const refused = expect.objectContaining({ code: "INSPECTION_NEEDED", details: { turn: "t-1" } });
+  expect(() => rig.admit("t-2")).toThrow(refused);
+  rig.reopen();
+  expect(() => rig.admit("t-2")).toThrow(refused);
+  expect(rig.store.recordInspection("t-1", "seen")).toEqual({ turn: "t-1", at: AT, note: "seen" });
+  expect(rig.store.turn("t-1")).toMatchObject({ state: "unknown", settlement: UNKNOWN, ended_at: AT });
+  rig.reopen();
+  expect(rig.store.inspectionOf("t-1")?.note).toBe("seen");
+  rig.admit("t-2");
+  expect(rig.store.member("m-1")?.submissions).toBe(2);
+});
+
+test("a member's options change for what comes, and stay changed", () => {
+  const rig = simpleRig();
+  rig.store.setMemberOptions("m-1", { ...OPTIONS, background: true });
+  rig.reopen();
+  expect(rig.store.member("m-1")?.options).toEqual({ ...OPTIONS, background: true });
+  expect(() => rig.store.setMemberOptions("none", OPTIONS)).toThrow(
+    expect.objectContaining({ code: "MEMBER_UNKNOWN" }),
+  );
+});
+
+test("a member with an unknown turn must be proven, until a context was: that of another turn, and no LIVE one", () => {
+  const rig = simpleRig();
+  rig.admit("t-1");
+  rig.apply([ended("t-1")]);
+  rig.admit("t-2");
+  expect(rig.store.member("m-1")?.must_prove).toBeNull();
+  rig.store.end("t-2", UNKNOWN);
+  expect(rig.store.member("m-1")?.must_prove).toBe("turn t-2 is unknown");
+  rig.apply([context("t-2", "RESTORED", "ses_1")]);
+  expect(rig.store.member("m-1")?.must_prove).toBe("turn t-2 is unknown");
+  rig.store.recordInspection("t-2", "seen");
+  rig.admit("t-3");
+  for (const status of ["LIVE", "LOST"] as const) {
+    rig.apply([context("t-3", status, "ses_1")]);
+    expect(rig.store.member("m-1")?.must_prove).toBe("turn t-2 is unknown");
+  }
+  rig.apply([context("t-3", "RESTORED", "ses_1")]);
+  expect(rig.store.member("m-1")?.must_prove).toBeNull();
 });
 
 test("a turn ends once: a later end changes nothing", () => {
@@ -183,13 +223,15 @@ test("a turn that the host ended itself is not changed by the bridge's later wor
   expect(applied.settled).toEqual([]);
   expect(rig.store.turn("t-1")).toMatchObject({ state: "unknown", settlement: UNKNOWN });
   expect(rig.store.member("m-1")).toMatchObject({ settled_turns: 0, locator: null });
+  // Kept for whoever looks at the turn.
+  expect(rig.store.eventsOf("t-1").map(({ event }) => event.type)).toEqual(["turn.delivered", "turn.ended"]);
 });
 
 test("following the same journal says how far it was applied", () => {
   const rig = simpleRig();
   rig.admit("t-1");
   rig.apply([delivered("t-1")]);
-  const head = { journalId: "journal-box", epoch: 4, seq: 9 };
+  const head = { journalId: "journal-box", epoch: 4, seq: 9, acked: 0 };
   expect(rig.store.follow("box", head)).toEqual({ applied: 1, lost: [] });
   expect(rig.store.turn("t-1")?.state).toBe("delivered");
 });
@@ -200,12 +242,12 @@ test("a journal of another id leaves the open turns unknown, and is followed fro
   rig.admit("t-1");
   rig.admit("t-2", "m-2");
   rig.apply([delivered("t-1")]);
-  const { applied, lost } = rig.store.follow("box", { journalId: "another", epoch: 1, seq: 7 });
+  const { applied, lost } = rig.store.follow("box", { journalId: "another", epoch: 1, seq: 7, acked: 0 });
   expect(applied).toBe(0);
   expect(lost.map(({ turn }) => turn).sort()).toEqual(["t-1", "t-2"]);
   expect(rig.store.turn("t-1")).toMatchObject({ state: "unknown", settlement: { outcome: "unknown" } });
   expect(rig.store.turn("t-1")?.settlement?.evidence[0]?.what).toBe("journal_lost");
-  expect(rig.store.follow("box", { journalId: "another", epoch: 1, seq: 7 })).toEqual({
+  expect(rig.store.follow("box", { journalId: "another", epoch: 1, seq: 7, acked: 0 })).toEqual({
     applied: 0,
     lost: [],
   });
@@ -216,7 +258,7 @@ test("a head behind what was applied means a rollback: open turns are unknown, a
   rig.admit("t-1");
   const turn = { type: "turn.accepted", turn: "t-1", member: "m-1", number: 1 } as const;
   rig.apply([turn, delivered("t-1"), delivered("t-1")]);
-  const { applied, lost } = rig.store.follow("box", { journalId: "journal-box", epoch: 1, seq: 1 });
+  const { applied, lost } = rig.store.follow("box", { journalId: "journal-box", epoch: 1, seq: 1, acked: 0 });
   expect(applied).toBe(1);
   expect(lost.map(({ turn }) => turn)).toEqual(["t-1"]);
   // The same numbers come again with other events, of the very same turn.
@@ -225,12 +267,87 @@ test("a head behind what was applied means a rollback: open turns are unknown, a
   expect(rig.store.turn("t-1")?.state).toBe("unknown");
 });
 
+test("a store that is older than what the bridge has dropped goes on from there: open turns are unknown, members proven", () => {
+  const rig = simpleRig();
+  rig.member("m-2");
+  rig.admit("t-1");
+  rig.admit("t-2", "m-2");
+  rig.apply([delivered("t-1")]);
+  const journal = { journalId: "journal-box", epoch: 4, seq: 30, acked: 20 };
+  const { applied, lost } = rig.store.follow("box", journal, new Set(["t-2"]));
+  expect(applied).toBe(20);
+  expect(lost.map(({ turn }) => turn)).toEqual(["t-1"]);
+  expect(rig.store.turn("t-1")?.settlement?.evidence[0]?.what).toBe("store_set_back");
+  expect(rig.store.turn("t-2")?.state).toBe("admitted");
+  expect(rig.store.member("m-1")?.must_prove).toBe("turn t-1 is unknown");
+  expect(rig.store.member("m-2")?.must_prove).toMatch(/^the store is older/);
+  expect(rig.store.follow("box", journal)).toEqual({ applied: 20, lost: [] });
+});
+
+test("events of turns and members that the store does not have are passed over; another sandbox's are refused", () => {
+  const rig = simpleRig();
+  rig.box("other");
+  rig.member("n-1", "other");
+  rig.admit("u-1", "n-1");
+  const process = { type: "member.process", processGeneration: 1, state: "ready", detail: "" } as const;
+  rig.apply([ended("t-9"), delivered("t-9"), ended("x-1", {}, "m-9"), { ...process, member: "m-9" }]);
+  expect(rig.store.sandbox("box")?.applied).toBe(4);
+  expect(rig.store.turn("t-9")).toBeNull();
+  expect(rig.store.eventsOf("t-9")).toEqual([]);
+  expect(rig.store.member("m-1")).toMatchObject({
+    settled_turns: 0,
+    must_prove: "a turn that the store does not know came before",
+  });
+  const foreign = [
+    ended("u-1", {}, "n-1"),
+    ended("u-1"),
+    ended("t-9", {}, "n-1"),
+    { ...process, member: "n-1" },
+  ];
+  for (const event of foreign)
+    expect(() => rig.apply([event])).toThrow(expect.objectContaining({ code: "FRAME_INVALID" }));
+  expect(rig.store.sandbox("box")?.applied).toBe(4);
+});
+
+test("numbers that a bridge has taken are gone on from; those of others, and from nowhere, are not taken over", () => {
+  const rig = simpleRig();
+  rig.box("other");
+  rig.member("n-1", "other");
+  const learn = (member: string, number: number) => rig.store.learnNumbers("box", [{ member, number }]);
+  expect(learn("m-1", 0)).toEqual([]);
+  expect(learn("m-1", 5)).toEqual(["m-1"]);
+  expect(learn("m-1", 5)).toEqual([]);
+  expect(learn("n-1", 5)).toEqual([]);
+  expect(learn("none", 5)).toEqual([]);
+  expect(() => learn("m-1", Number.MAX_SAFE_INTEGER)).toThrow(
+    expect.objectContaining({ code: "FRAME_INVALID" }),
+  );
+  expect(rig.store.member("m-1")).toMatchObject({
+    submissions: 5,
+    must_prove: "the store is older than the sandbox",
+  });
+  expect(rig.store.member("n-1")?.submissions).toBe(0);
+});
+
+test("the fence is raised above what a sandbox has seen, and stays so; not beyond reason", () => {
+  const rig = simpleRig();
+  expect(rig.store.fence).toBe(1);
+  rig.store.raiseFence(8);
+  expect(rig.store.fence).toBe(9);
+  rig.admit("t-1");
+  expect(() => rig.store.raiseFence(Number.MAX_SAFE_INTEGER)).toThrow(
+    expect.objectContaining({ code: "FENCED" }),
+  );
+  rig.reopen();
+  expect(rig.store.fence).toBe(10);
+});
+
 test("a turn that was not sent yet outlives the loss of a journal", () => {
   const rig = simpleRig();
   rig.member("m-2");
   rig.admit("t-1");
   rig.admit("t-2", "m-2");
-  const head = { journalId: "another", epoch: 1, seq: 0 };
+  const head = { journalId: "another", epoch: 1, seq: 0, acked: 0 };
   const { lost } = rig.store.follow("box", head, new Set(["t-2"]));
   expect(lost.map(({ turn }) => turn)).toEqual(["t-1"]);
   expect(rig.store.turn("t-2")?.state).toBe("admitted");

@@ -38,6 +38,7 @@ export async function pipeRig(
   const all = { ...LIMITS, ...limits };
   const slot = await openSlot(
     {
+      storeId: "store-1",
       sandboxId: randomUUID(),
       isolation: "process",
       controllerSocket: "/none",

@@ -1,0 +1,105 @@
+/** What a host is, for whoever uses it as a library: its options and its calls. Types alone. */
+import type { Clock } from "../protocol/clock.ts";
+import type { CliName } from "../protocol/locator.ts";
+import type { Params } from "../protocol/methods.ts";
+import type { TurnInspection } from "./inspection.ts";
+import type { NextContext } from "./next-context.ts";
+import type { UserRequest } from "./open-requests.ts";
+import type { ModelRoute } from "./relay/forwarder.ts";
+import type { SandboxDriver } from "./sandboxes/sandbox.ts";
+import type {
+  InspectionRow,
+  MemberOptions,
+  MemberRow,
+  SandboxKind,
+  SandboxRow,
+  TurnRow,
+} from "./store/records.ts";
+import type { Store, UnrequestedEntry } from "./store/store.ts";
+import type { TurnHandle } from "./turn-handle.ts";
+
+export interface HostOptions {
+  /** Folder of the store and of the sandboxes' sockets; made when missing, owner-only. */
+  directory: string;
+  /** One driver a kind of sandbox that this host offers. */
+  drivers: readonly SandboxDriver[];
+  model: ModelRoute;
+  clock?: Clock;
+  /**
+   * Takes the store from a controller that hangs. That one is fenced off: it writes nothing any more, and lets go of its
+   * sandboxes as soon as it notices. Default: a store that is owned is refused with STORE_OWNED.
+   */
+  takeOver?: boolean;
+  /** Things that went wrong and were handled; never a user's or a model's text. */
+  onWarning?: (what: string, detail: string) => void;
+}
+
+export interface TurnOptions {
+  /** The platform's own id for the turn, with which a submission may be repeated; made when missing. */
+  id?: string;
+  /** Limit of the whole turn, ms; the bridge's own when missing. */
+  limitMs?: number;
+}
+
+export interface Host {
+  /** Makes a sandbox. Nothing runs yet. Throws SANDBOX_EXISTS. */
+  createSandbox(options: { kind: SandboxKind; id?: string }): SandboxRow;
+  sandboxes(): SandboxRow[];
+  /** Starts it and attests its helper, without a turn. Throws ATTESTATION_FAILED with every reason. */
+  startSandbox(id: string): Promise<void>;
+  /** Stops it; its files and conversations stay. Throws MEMBER_BUSY while a turn runs, unless `abort`. */
+  stopSandbox(id: string, options?: { abort?: boolean }): Promise<void>;
+  /** Removes it with everything in it. May be repeated. */
+  removeSandbox(id: string): Promise<void>;
+  /**
+   * Default: everything is allowed, once each, and nothing works on behind a turn that has ended. Throws REQUEST_INVALID,
+   * and MODEL_PROTOCOL_UNFIT when the model's protocol is not the one that the CLI speaks.
+   */
+  createMember(
+    options: { sandbox: string; cli: CliName; id?: string } & Pick<MemberOptions, "model"> &
+      Partial<MemberOptions>,
+  ): MemberRow;
+  member(id: string): MemberRow;
+  /**
+   * Changes what a member was made with; the next turn is launched with it, and is RESTORED for that reason when a process
+   * is resident. Throws MEMBER_UNKNOWN, REQUEST_INVALID.
+   */
+  changeMember(id: string, changes: Partial<MemberOptions>): MemberRow;
+  /**
+   * The context status that the member's next turn would have, and why, without spending it: nothing is sent, started or
+   * changed. What only a resumed process could show is named in `toProve`. Throws MEMBER_UNKNOWN.
+   */
+  nextContext(member: string): Promise<NextContext>;
+  /** What the member's CLI did by itself, with no turn of ours: the newest 200, oldest first. Throws MEMBER_UNKNOWN. */
+  unrequestedOf(member: string): UnrequestedEntry[];
+  membersOf(sandbox: string): MemberRow[];
+  /**
+   * Submits a message. Returns once the turn is durable here; everything else is the handle's to tell. Throws
+   * MEMBER_BUSY while a turn of the member is open, INSPECTION_NEEDED after an `unknown` one that nobody has looked at.
+   * With the id of a turn that was submitted before it sends nothing: the same member and text get that turn's handle
+   * (running, or with its settlement), another one TURN_ID_USED.
+   */
+  submit(member: string, text: string, options?: TurnOptions): TurnHandle;
+  /** A turn that runs now, or null. */
+  running(turn: string): TurnHandle | null;
+  turn(id: string): TurnRow;
+  /**
+   * What is known of a turn, without asking anybody: what was sent and how far it came, what it began and did not end,
+   * what still waits for an answer, and where the native history is. Throws TURN_UNKNOWN.
+   */
+  inspect(turn: string): TurnInspection;
+  /**
+   * Records that somebody has looked at an `unknown` turn, after which its member may take turns again. The settlement
+   * stays what it is. The same note again changes nothing. Throws NOTE_INVALID (1 to 1024 bytes), INSPECTION_NOT_NEEDED.
+   */
+  recordInspection(turn: string, note: string): InspectionRow;
+  /** Permissions and questions of the member that wait for the user, oldest first; also after a restart. */
+  openRequests(member: string): UserRequest[];
+  /** Throws REQUEST_UNKNOWN, REQUEST_CLOSED, ABORT_NO_TURN. The turn's events tell what became of it. */
+  answerPermission(params: Params<"permission.answer">): Promise<void>;
+  /** `answers` null rejects the question. Throws as above, and REQUEST_INVALID for answers that do not fit. */
+  answerQuestion(params: Params<"question.answer">): Promise<void>;
+  readonly store: Store;
+  /** Lets go of everything; sandboxes and their turns go on. */
+  close(): Promise<void>;
+}
