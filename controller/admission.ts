@@ -35,12 +35,16 @@ export function admitTurn(
 /** How the member's CLI is launched for this turn; the digest says whether a resident process still fits. */
 export function launchOf(member: MemberRow, pinned: PinnedBuild): Launch {
   const { model, permissions, background } = member.options;
-  const cliVersion = pinned.clis.find(({ cli }) => cli === member.cli)?.version;
-  if (cliVersion === undefined) throw new HoldfastError("CLI_UNKNOWN", `${member.cli} is not in this build`);
-  const digest = sha256(
-    JSON.stringify([pinned.imageId, member.cli, cliVersion, model, permissions, background]),
-  );
+  const digest = sha256(launchText(member, pinned));
   return { cli: member.cli, model, permissions, background, digest };
+}
+
+/** All that makes a launch what it is, as the text of which the digest is made. No secret is in it. Throws CLI_UNKNOWN. */
+export function launchText({ cli, options }: MemberRow, { imageId, clis }: PinnedBuild): string {
+  const cliVersion = clis.find((entry) => entry.cli === cli)?.version;
+  if (cliVersion === undefined) throw new HoldfastError("CLI_UNKNOWN", `${cli} is not in this build`);
+  const { model, permissions, background } = options;
+  return JSON.stringify({ image: imageId, cli, cliVersion, model, permissions, background });
 }
 
 function sha256(text: string): string {

@@ -11,7 +11,7 @@ import { METHODS, type Params } from "../protocol/methods.ts";
 import { ALLOW_ALL } from "../protocol/permission-policy.ts";
 import { isOpen } from "../protocol/record-state.ts";
 import type { Settlement } from "../protocol/settlement.ts";
-import { admitTurn, launchOf } from "./admission.ts";
+import { admitTurn, launchOf, launchText } from "./admission.ts";
 import { realClock } from "./clock.ts";
 import { hostSettlement } from "./host-settlement.ts";
 import { openRequests, type UserRequest } from "./open-requests.ts";
@@ -175,6 +175,7 @@ export async function openHost(options: HostOptions): Promise<Host> {
       const pinned = await driverOf(store.sandbox(member.sandbox)?.kind ?? "docker").pinned();
       for (const { cli, version } of pinned.clis) versions.set(cli, version);
       const launch = launchOf(member, pinned);
+      store.noteLaunch(turn.id, Buffer.from(launchText(member, pinned)));
       const { link, container } = await sandbox.ready();
       // Nothing is awaited between here and the request: the bridge is the one that was attested, the turn is open.
       if (!isOpen(turnRow(turn.id).state)) return;

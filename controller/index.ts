@@ -14,6 +14,9 @@ export { type EngineApi, engineSocket, openEngine } from "./sandboxes/engine-api
 export { type ProcessOptions, processSandboxes } from "./sandboxes/process.ts";
 export type { PinnedBuild, SandboxDriver, SandboxSpec, SandboxState } from "./sandboxes/sandbox.ts";
 export { type Setup, type SetupOptions, setUp } from "./setup.ts";
+export { type BackupOptions, backupStore } from "./store/backup.ts";
+export { checkStore, type StoreCheck } from "./store/check.ts";
+export type { LaunchRevision } from "./store/launch-revisions.ts";
 export type { MemberOptions, MemberRow, SandboxKind, SandboxRow, TurnRow } from "./store/records.ts";
 export type { Store } from "./store/store.ts";
 export type { TurnHandle, TurnUpdate } from "./turn-handle.ts";

@@ -75,6 +75,10 @@ export const ERROR_CATALOGUE = {
   },
   IMAGE_MISSING: { summary: "The sandbox image is not in the engine.", next: "Run `holdfast image build`." },
   INTERNAL: { summary: "A fault of Holdfast itself.", next: "Report it with the log." },
+  LAUNCH_LIMIT: {
+    summary: "The member has had as many launch configurations as are kept.",
+    next: "Start a new member.",
+  },
   LINK_CLOSED: { summary: "The link to the other side closed.", next: "It reconnects by itself; ask again." },
   LINK_TIMEOUT: {
     summary: "The other side did not answer in time.",
@@ -141,6 +145,10 @@ export const ERROR_CATALOGUE = {
   SANDBOX_NOT_RUNNING: { summary: "The sandbox does not run.", next: "Start it." },
   SANDBOX_UNKNOWN: { summary: "There is no such sandbox.", next: "List them with `holdfast sandbox ls`." },
   STOPPED: { summary: "This side is stopping.", next: "Start it again." },
+  STORE_DAMAGED: {
+    summary: "A record of the store is not what was written.",
+    next: "Run `holdfast store check`; bring the store back from a backup.",
+  },
   STORE_ERROR: {
     summary: "The store could not be read or written; nothing was sent.",
     next: "Run `holdfast doctor`; check the disk.",

@@ -9,6 +9,7 @@ import { readEnvironment } from "./environment.ts";
 import { imageBuild } from "./image.ts";
 import { createOutput, type Output } from "./output.ts";
 import { sandboxList, sandboxRemove, sandboxStop } from "./sandbox.ts";
+import { storeBackup, storeCheck } from "./store.ts";
 import { tourTurn } from "./tour-turn.ts";
 import { turnShow } from "./turn.ts";
 
@@ -21,6 +22,8 @@ const COMMANDS: readonly Command[] = [
   sandboxStop,
   sandboxRemove,
   turnShow,
+  storeBackup,
+  storeCheck,
 ];
 
 /** Started by the tour alone. */

@@ -23,6 +23,7 @@ export const turnShow: Command = {
     output.line(
       `submitted ${iso(turn.submitted_at)}, ${turn.text_bytes} bytes, SHA-256 ${turn.text_sha256.slice(0, 16)}…`,
     );
+    if (turn.launch !== null) output.line(`launch configuration ${turn.launch.slice(0, 16)}…`);
     for (const { at, event } of events) output.line(`  ${iso(at)}  ${event.type}`);
     if (turn.settlement !== null) showSettlement(turn.settlement, output);
     return 0;

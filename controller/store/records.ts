@@ -64,5 +64,7 @@ export const TurnRow = z.object({
   settlement: z.nullable(json(Settlement)),
   submitted_at: z.number(),
   ended_at: z.nullable(z.number()),
+  /** SHA-256 of what its CLI was launched with. */
+  launch: z.nullable(z.string()),
 });
 export type TurnRow = z.infer<typeof TurnRow>;

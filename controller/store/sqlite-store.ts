@@ -6,9 +6,16 @@ import { Locator } from "../../protocol/locator.ts";
 import { checkMove, isOpen, recordStateOf } from "../../protocol/record-state.ts";
 import type { Settlement } from "../../protocol/settlement.ts";
 import { hostSettlement } from "../host-settlement.ts";
+import { keepRevision, readRevision, readRevisions } from "./launch-revisions.ts";
 import { MemberRow, SandboxRow, TurnRow } from "./records.ts";
 import { settleMember } from "./settle.ts";
-import { type Database, type DatabaseOptions, openDatabase } from "./sqlite.ts";
+import {
+  type Database,
+  type DatabaseOptions,
+  openDatabase,
+  RESTORED_JOURNAL,
+  RESTORED_MARK,
+} from "./sqlite.ts";
 import type { Applied, Store } from "./store.ts";
 
 export interface StoreOptions extends DatabaseOptions {
@@ -24,6 +31,9 @@ const TURNS_OF_SANDBOX = `SELECT turns.* FROM turns JOIN members ON members.id =
 export function openStore(options: StoreOptions): Store {
   const db: Database = openDatabase(options);
   const { nowAt } = options;
+  /** Sandboxes may know turns and members that this store has lost. */
+  const isRestored =
+    db.row(z.object({ value: z.string() }), "SELECT value FROM meta WHERE name = ?", RESTORED_MARK) !== null;
 
   const sandbox = (id: string) => db.row(SandboxRow, "SELECT * FROM sandboxes WHERE id = ?", id);
   const member = (id: string) => db.row(MemberRow, "SELECT * FROM members WHERE id = ?", id);
@@ -108,24 +118,27 @@ export function openStore(options: StoreOptions): Store {
     applied.settled.push({ turn: turnId, settlement: result.settlement });
   }
 
-  /** A bridge is trusted with its own sandbox only: it has no say over another's members and turns. */
-  function checkOwn(row: SandboxRow, event: NumberedEvent["event"]): void {
+  /**
+   * A bridge is trusted with its own sandbox only: it has no say over another's members and turns. False for what this
+   * store has forgotten, since it was brought back from a backup. Throws FRAME_INVALID.
+   */
+  function checkOwn(row: SandboxRow, event: NumberedEvent["event"]): boolean {
     const owner = db.row(
       z.object({ sandbox: z.string() }),
       "SELECT sandbox FROM members WHERE id = ?",
       event.member,
     );
-    const known =
-      "turn" in event
-        ? db.row(z.object({ member: z.string() }), "SELECT member FROM turns WHERE id = ?", event.turn)
-        : event;
-    if (owner?.sandbox === row.id && known?.member === event.member) return;
+    const known = "turn" in event ? turn(event.turn) : null;
+    const isOwnTurn = !("turn" in event) || known?.member === event.member;
+    if (owner?.sandbox === row.id && isOwnTurn) return true;
+    const isForgotten = (owner === null || owner.sandbox === row.id) && known === null;
+    if (isRestored && isForgotten) return false;
     throw new HoldfastError("FRAME_INVALID", `the bridge reports what is not its own (${event.type})`);
   }
 
   function applyEvent(row: SandboxRow, entry: NumberedEvent, applied: Applied): void {
     const { event } = entry;
-    checkOwn(row, event);
+    if (!checkOwn(row, event)) return audit("event.forgotten", row.id, event.type);
     // The end has a place of its own in the turn's row.
     if ("turn" in event && event.type !== "turn.ended") {
       db.run(
@@ -253,7 +266,7 @@ export function openStore(options: StoreOptions): Store {
         const number = owner.submissions + 1;
         db.run("UPDATE members SET submissions = ? WHERE id = ?", number, memberId);
         db.run(
-          "INSERT INTO turns VALUES (?, ?, ?, 'admitted', ?, ?, NULL, ?, NULL)",
+          "INSERT INTO turns (id, member, number, state, text_sha256, text_bytes, submitted_at) VALUES (?, ?, ?, 'admitted', ?, ?, ?)",
           id,
           memberId,
           number,
@@ -270,6 +283,7 @@ export function openStore(options: StoreOptions): Store {
         const isSame = row.journal_id === head.journalId && row.applied <= head.seq;
         if (isSame) return { applied: row.applied, lost: [] };
         const isFirst = row.journal_id === null;
+        const wasRestored = row.journal_id === RESTORED_JOURNAL;
         const lost = isFirst
           ? []
           : openTurnsOf(id).flatMap(({ id: turnId }) => {
@@ -277,13 +291,15 @@ export function openStore(options: StoreOptions): Store {
               const settlement = hostSettlement({
                 outcome: "unknown",
                 code: "DELIVERY_UNKNOWN",
-                reason: "the bridge's journal is another one, or was rolled back",
-                what: "journal_lost",
+                reason: wasRestored
+                  ? "the store was brought back from a backup that was made before the turn's end"
+                  : "the bridge's journal is another one, or was rolled back",
+                what: wasRestored ? "store_restored" : "journal_lost",
                 at: nowAt(),
               });
               return endRecord(turnId, settlement) ? [{ turn: turnId, settlement }] : [];
             });
-        const applied = row.journal_id === head.journalId ? head.seq : 0;
+        const applied = wasRestored || row.journal_id === head.journalId ? head.seq : 0;
         db.run("UPDATE sandboxes SET journal_id = ?, applied = ? WHERE id = ?", head.journalId, applied, id);
         if (!isFirst) audit("sandbox.journal_changed", id, head.journalId);
         return { applied, lost };
@@ -305,6 +321,18 @@ export function openStore(options: StoreOptions): Store {
         db.run("UPDATE sandboxes SET applied = ? WHERE id = ?", at, id);
         return applied;
       }),
+
+    noteLaunch: (id, bytes) =>
+      db.write(() => {
+        const sha256 = keepRevision(db, present(turn(id)).member, bytes, nowAt());
+        db.run("UPDATE turns SET launch = ? WHERE id = ?", sha256, id);
+        return sha256;
+      }),
+    launchOf(id) {
+      const found = turn(id);
+      return found?.launch == null ? null : present(readRevision(db, found.member, found.launch));
+    },
+    launchesOf: (id) => readRevisions(db, id),
 
     end: (id, settlement) => db.write(() => endRecord(id, settlement)),
     close: () => db.close(),

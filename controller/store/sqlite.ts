@@ -13,6 +13,15 @@ import { type OwnerLock, takeOwnerLock } from "./owner-lock.ts";
 /** The store's file in its folder. */
 export const STORE_FILE = "holdfast.db";
 
+/** In `meta` of a backup: when it was made. The first owner of a copy finds it, and knows that time has gone by without it. */
+export const BACKUP_MARK = "backup_at";
+/** In `meta` of a store that was brought back: the time of its backup. */
+export const RESTORED_MARK = "restored_from";
+/** The journal of a sandbox that ran on while its store was brought back: where it stands now is nobody's knowledge. */
+export const RESTORED_JOURNAL = "restored";
+/** Bridges keep the highest fence that they have seen; the owners behind a backup raised it by one each. */
+const RESTORED_FENCE_STEP = 1_000_000;
+
 /** The part of the store that knows SQL but no meaning. */
 export interface Database {
   readonly fence: number;
@@ -53,6 +62,7 @@ export function openDatabase(options: DatabaseOptions): Database {
     chmodSync(path, 0o600);
     database.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON");
     migrate(database);
+    noteRestore(database);
     return wrap(database, raiseFence(database), lock);
   } catch (cause) {
     database?.close();
@@ -60,6 +70,19 @@ export function openDatabase(options: DatabaseOptions): Database {
     if (cause instanceof HoldfastError) throw cause;
     throw new HoldfastError("STORE_ERROR", `the store in ${options.directory} can't be opened`, { cause });
   }
+}
+
+/** A store that was brought back from a backup starts above every fence of its lost life, and follows no journal. */
+function noteRestore(database: DatabaseSync): void {
+  const isBackup = database.prepare(`SELECT value FROM meta WHERE name = '${BACKUP_MARK}'`).get();
+  if (isBackup === undefined) return;
+  database.exec(`
+    BEGIN IMMEDIATE;
+    DELETE FROM meta WHERE name = '${RESTORED_MARK}';
+    UPDATE meta SET name = '${RESTORED_MARK}' WHERE name = '${BACKUP_MARK}';
+    UPDATE meta SET value = CAST(CAST(value AS INTEGER) + ${RESTORED_FENCE_STEP} AS TEXT) WHERE name = 'fence';
+    UPDATE sandboxes SET journal_id = '${RESTORED_JOURNAL}' WHERE journal_id IS NOT NULL;
+    COMMIT`);
 }
 
 function raiseFence(database: DatabaseSync): number {

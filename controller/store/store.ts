@@ -6,6 +6,7 @@ import type { NumberedEvent } from "../../protocol/events.ts";
 import type { Cursor } from "../../protocol/frame.ts";
 import type { CliName, ContainerIdentity, Locator } from "../../protocol/locator.ts";
 import type { Settlement } from "../../protocol/settlement.ts";
+import type { LaunchRevision } from "./launch-revisions.ts";
 import type { MemberOptions, MemberRow, SandboxKind, SandboxRow, TurnRow, Wanted } from "./records.ts";
 
 interface NewTurn {
@@ -46,6 +47,15 @@ export interface Store {
    */
   admit(turn: NewTurn): { turn: TurnRow; member: MemberRow };
   turn(id: string): TurnRow | null;
+  /**
+   * What the turn's CLI is launched with, durable before anything is sent. Returns the digest of the bytes. Throws
+   * LAUNCH_LIMIT, and STORE_DAMAGED when other bytes are kept under their digest.
+   */
+  noteLaunch(turn: string, bytes: Uint8Array): string;
+  /** Null for a turn that was not launched, and for one of a store's first layout. Throws STORE_DAMAGED. */
+  launchOf(turn: string): LaunchRevision | null;
+  /** Oldest first. Throws STORE_DAMAGED. */
+  launchesOf(member: string): LaunchRevision[];
   turnsOf(member: string, limit: number): TurnRow[];
   openTurnsOf(sandbox: string): TurnRow[];
   eventsOf(turn: string): NumberedEvent[];

@@ -38,6 +38,7 @@ const TURN = {
   settlement: JSON.stringify(SETTLEMENT),
   submitted_at: AT,
   ended_at: AT + 1,
+  launch: null,
 };
 
 test("JSON columns are read into the values that they hold", () => {

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { expect, onTestFinished, test } from "vitest";
 import * as z from "zod/mini";
+import { MIGRATIONS } from "../../../controller/store/migrations.ts";
 import { type Database, type DatabaseOptions, openDatabase } from "../../../controller/store/sqlite.ts";
 import { HoldfastError } from "../../../protocol/errors.ts";
 import { temporaryDirectory } from "../../support/temporary-directory.ts";
@@ -127,7 +128,7 @@ test("a second owner is refused, and a failed opening gives the lock back", () =
   aside(directory, (other) => other.exec("PRAGMA user_version = 999"));
   expect(() => openDatabase({ directory })).toThrow(expect.objectContaining({ code: "STORE_NEWER" }));
   expect(openFilesBelow(directory)).toEqual([]);
-  aside(directory, (other) => other.exec("PRAGMA user_version = 1"));
+  aside(directory, (other) => other.exec(`PRAGMA user_version = ${MIGRATIONS.length}`));
   open(directory);
 });
 
