@@ -39,6 +39,8 @@ export interface AttestationFacts {
     manifest: { sha256: string } | { problem: string } | null;
     /** Mounts that are not on the allow list. */
     foreignMounts: readonly string[];
+    /** Changes over the image's own code in the sandbox's file system: CLIs, node, programs, libraries. */
+    changedCode: readonly string[];
   };
   /** False for `process` sandboxes, which have no image. */
   hasImage: boolean;
@@ -61,6 +63,7 @@ export function attest(facts: AttestationFacts): string[] {
       reasons.push("the manifest's bytes differ from the built one");
   }
   for (const mount of measured.foreignMounts) reasons.push(`a mount is not on the allow list: ${mount}`);
+  for (const change of measured.changedCode) reasons.push(`a file of the image was changed: ${change}`);
   if ("problem" in measured.helper)
     reasons.push(`the helper's bytes can't be measured: ${measured.helper.problem}`);
   else if (measured.helper.sha256 !== expected.helperSha256)

@@ -9,6 +9,7 @@ import { DEFAULT_LIMITS, type DriverLimits } from "../../protocol/bridge-config.
 import { HoldfastError } from "../../protocol/errors.ts";
 import { parsedJson } from "../parsed-json.ts";
 import { type EngineApi, engineValue, expectOk } from "./engine-api.ts";
+import { codeChanges, LayerChanges } from "./layer-changes.ts";
 import type { PinnedBuild, SandboxDriver, SandboxSpec } from "./sandbox.ts";
 import { plainFileOf } from "./tar-file.ts";
 
@@ -23,6 +24,8 @@ const IN_IMAGE = {
 } as const;
 const SLOT_GID = 20_000;
 const FIRST_SLOT_UID = 20_001;
+/** The list of changes names each file of the writable layer: some three million. Beyond: ENGINE_MISSING, not started. */
+const CHANGES_BYTES = 256 * 1024 * 1024;
 const LABEL = "dev.holdfast.sandbox";
 const STORE_LABEL = "dev.holdfast.store";
 
@@ -122,6 +125,14 @@ export function dockerSandboxes(options: DockerOptions): SandboxDriver {
     }
   }
 
+  /** The layers below are the image's, which is known by its id. */
+  async function changedCode(containerId: string): Promise<string[]> {
+    const answer = await engine.call("GET", `/containers/${containerId}/changes`, {
+      answerBytes: CHANGES_BYTES,
+    });
+    return codeChanges(engineValue("list the changes", answer, LayerChanges));
+  }
+
   async function pinLabel(imageId: string): Promise<string | null> {
     const answer = await engine.call("GET", `/images/${imageId}/json`);
     if (answer.status === 404) return null;
@@ -189,10 +200,11 @@ export function dockerSandboxes(options: DockerOptions): SandboxDriver {
     async measure(spec, containerId) {
       const found = await inspect(containerId);
       if (found === null) throw new HoldfastError("CONTEXT_LOST", "the container is gone");
-      const [helper, manifest, label] = await Promise.all([
+      const [helper, manifest, label, changed] = await Promise.all([
         measureFile(containerId, IN_IMAGE.bridge),
         measureFile(containerId, IN_IMAGE.manifest),
         pinLabel(found.Image),
+        changedCode(containerId),
       ]);
       const isForeign = (mount: (typeof found.Mounts)[number]) =>
         mount.Destination !== IN_IMAGE.mount || mount.RW || mount.Source !== spec.directory;
@@ -204,6 +216,7 @@ export function dockerSandboxes(options: DockerOptions): SandboxDriver {
         helper,
         manifest,
         foreignMounts: found.Mounts.filter(isForeign).map((mount) => mount.Destination),
+        changedCode: changed,
       };
     },
     async list(storeId) {

@@ -170,7 +170,7 @@ export function processSandboxes(options: ProcessOptions): SandboxDriver {
       } catch (error) {
         helper = { problem: error instanceof Error ? error.message : String(error) };
       }
-      return { imageId: null, pinLabel: null, helper, manifest: null, foreignMounts: [] };
+      return { imageId: null, pinLabel: null, helper, manifest: null, foreignMounts: [], changedCode: [] };
     },
     list: async () => [],
     async logTail(spec) {

@@ -190,3 +190,17 @@ export function textsInFileSystem(id: string, texts: readonly string[]): Promise
     call.end();
   });
 }
+
+/** Stops and starts it as its operator would, behind the controller's back. */
+export async function restart(id: string): Promise<void> {
+  await ask({ method: "POST", path: `/containers/${id}/restart`, query: { t: "20" } });
+}
+
+/** Gives an image a name, taken from whatever had it; the name is gone when the test ends. */
+export async function tagged(image: string, name: string): Promise<void> {
+  const [repo = "", tag = ""] = name.split(":");
+  await ask({ method: "POST", path: `/images/${image}/tag`, query: { repo, tag } });
+  onTestFinished(async () => {
+    await ask({ method: "DELETE", path: `/images/${name}`, query: { noprune: "1" } });
+  });
+}

@@ -44,6 +44,7 @@ test("a sandbox that does not measure as pinned is not started at all, and the r
     { imageId: "sha256:other" },
     { manifest: null },
     { foreignMounts: ["/var/run/docker.sock"] },
+    { changedCode: ["/opt/holdfast/node (changed)"] },
   ]) {
     const { fake, sandboxes } = await boxed(clock);
     sandboxes.measured = measured;

@@ -36,6 +36,8 @@ export class FakeEngine {
   readonly files = new Map<string, Buffer>();
   imageId = "sha256:1234";
   imageLabels: Record<string, string> | null = { "dev.holdfast.pin": HELPER_PIN };
+  /** Of every container's writable layer; an engine says null for none. */
+  changes: Array<{ Path: string; Kind: number }> | null = null;
   /** Looked at first; undefined leaves the answer to the engine. */
   override: (call: EngineCall) => EngineReply | undefined = () => undefined;
 
@@ -115,6 +117,8 @@ export class FakeEngine {
         const tar = this.files.get(query.get("path") ?? "");
         return tar === undefined ? missing("file") : { status: 200, body: tar };
       }
+      case "GET changes":
+        return { status: 200, body: JSON.stringify(this.changes) };
       case "GET logs":
         return { status: 200, body: logPiece(1, "a line\n") };
       default:

@@ -130,6 +130,7 @@ export class FakeSandboxes implements SandboxDriver {
       helper: { sha256: this.build.helperSha256 },
       manifest: { sha256: this.build.manifestSha256 ?? "" },
       foreignMounts: [],
+      changedCode: [],
       ...this.measured,
     };
   }

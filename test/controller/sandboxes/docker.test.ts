@@ -148,6 +148,7 @@ test("a container is measured in its own file system", async () => {
     helper: { sha256: sha256("the bridge") },
     manifest: { sha256: sha256("the manifest") },
     foreignMounts: [],
+    changedCode: [],
   });
 });
 
@@ -163,6 +164,27 @@ test("a helper that is a link, a folder, several files or missing is a problem a
   expect(await helper()).toEqual({ problem: `${BRIDGE} is missing` });
   answering("/archive", { status: 500, body: { message: "io error" } });
   expect(await helper()).toEqual({ problem: expect.stringContaining("io error") });
+});
+
+test("changes over the image's code are measured; what an agent made is not", async () => {
+  const { engine, driver, answering } = await rig();
+  const { containerId } = await driver.create(SPEC);
+  engine.changes = [
+    { Path: "/home/slots/m-1/data", Kind: 1 },
+    { Path: "/opt/holdfast/clis/opencode", Kind: 0 },
+    { Path: "/opt/holdfast/clis/opencode/bin", Kind: 0 },
+    { Path: "/opt/holdfast/clis/opencode/bin/opencode", Kind: 0 },
+  ];
+  expect((await driver.measure(SPEC, containerId)).changedCode).toEqual([
+    "/opt/holdfast/clis/opencode/bin/opencode (changed)",
+  ]);
+  for (const reply of [
+    { status: 500, body: { message: "io error" } },
+    { status: 200, body: "[{}]" },
+  ]) {
+    answering("/changes", reply);
+    await expect(driver.measure(SPEC, containerId)).rejects.toMatchObject({ code: "ENGINE_ERROR" });
+  }
 });
 
 test("an engine that goes away while measuring is an error, not a verdict over the helper", async () => {

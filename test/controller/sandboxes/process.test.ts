@@ -168,6 +168,7 @@ test("a copy that was changed or is gone shows in the measuring", async () => {
     helper: { sha256: sha256("changed") },
     manifest: null,
     foreignMounts: [],
+    changedCode: [],
   });
   rmSync(join(directory, "bridge.cjs"));
   expect((await driver.measure(spec, containerId)).helper).toHaveProperty("problem");
