@@ -71,7 +71,7 @@ export async function startBridge(options: BridgeOptions): Promise<Bridge> {
       helperSha256: options.helperSha256,
       epoch: journal.state.epoch,
     }),
-    "bridge.status": async () => members.status(),
+    "bridge.status": () => members.status(),
     "turn.submit": async (submission) => {
       await members.submit(submission);
       return {};

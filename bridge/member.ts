@@ -7,6 +7,7 @@ import { asHoldfastError, clip, HoldfastError } from "../protocol/errors.ts";
 import type { ControlEvent } from "../protocol/events.ts";
 import type { CliName } from "../protocol/locator.ts";
 import type { Settlement } from "../protocol/settlement.ts";
+import { residentBytes } from "./census.ts";
 import type { Driver, LaunchRequest, Resident, ResidentListener } from "./drivers/driver.ts";
 import type { Log } from "./log.ts";
 import { processesLeft } from "./process.ts";
@@ -31,6 +32,8 @@ export interface Member {
   readonly cli: CliName;
   active: TurnRunner | null;
   resident(): Resident | null;
+  /** Resident memory of its slot's processes, bytes; null before its slot was opened. */
+  residentBytes(): Promise<number | null>;
   prepare(submission: Submission, signal: AbortSignal): Promise<Preparation>;
   proveDelivery(
     submission: Submission,
@@ -206,6 +209,7 @@ export function createMember(options: MemberOptions): Member {
     cli,
     active: null,
     resident: () => residence?.resident ?? null,
+    residentBytes: async () => (slot === null ? null : residentBytes(slot.mark)),
     prepare,
     async proveDelivery(submission, nativeId, nativeMessage) {
       await retiring;

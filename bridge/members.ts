@@ -41,7 +41,7 @@ export interface Members {
   answerQuestion(params: Params<"question.answer">): void;
   /** What became of a turn. `never_received` is a promise: it is in the journal before it is answered. */
   recover(params: Params<"turn.recover">): Promise<Result<"turn.recover">["state"]>;
-  status(): Result<"bridge.status">;
+  status(): Promise<Result<"bridge.status">>;
   retire(member: string): Promise<boolean>;
   isActive(turn: string): boolean;
   textOf(turn: string, part: string): string;
@@ -193,8 +193,9 @@ export function createMembers(options: MembersOptions): Members {
       }
       return "never_received";
     },
-    status: () => ({
-      members: [...members.values()].flatMap((member) => {
+    async status() {
+      const all = [...members.values()].map(async (member) => {
+        const rssBytes = await member.residentBytes();
         const resident = member.resident();
         if (resident === null) return [];
         return [
@@ -204,10 +205,12 @@ export function createMembers(options: MembersOptions): Members {
             processGeneration: resident.processGeneration,
             subscription: resident.subscription() ?? 0,
             activeTurn: member.active?.submission.turn ?? null,
+            rssBytes,
           },
         ];
-      }),
-    }),
+      });
+      return { members: (await Promise.all(all)).flat() };
+    },
     async retire(id) {
       const member = members.get(id);
       if (member === undefined) return false;

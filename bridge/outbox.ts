@@ -142,7 +142,9 @@ export function createOutbox(source: OutboxSource): Outbox {
       dirty.add(key);
     },
     forget(turn) {
-      const end = source.unacked().findLast(({ event }) => event.type === "turn.ended" && event.turn === turn);
+      const end = source
+        .unacked()
+        .findLast(({ event }) => event.type === "turn.ended" && event.turn === turn);
       for (const [key, out] of parts) {
         if (out.turn !== turn) continue;
         if (end === undefined) drop(key);

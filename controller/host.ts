@@ -2,6 +2,7 @@
  * A host: one store, its sandboxes and members, and the turns that run now. The library's entrance.
  */
 import { randomUUID } from "node:crypto";
+import { totalmem } from "node:os";
 import * as z from "zod/mini";
 import type { Clock } from "../protocol/clock.ts";
 import { asHoldfastError, type ErrorCode, HoldfastError } from "../protocol/errors.ts";
@@ -13,10 +14,13 @@ import { isOpen } from "../protocol/record-state.ts";
 import type { Settlement } from "../protocol/settlement.ts";
 import { admitTurn, launchOf, launchText } from "./admission.ts";
 import { realClock } from "./clock.ts";
+import { type HostReport, hostReport } from "./host-report.ts";
 import { hostSettlement } from "./host-settlement.ts";
 import { openRequests, type UserRequest } from "./open-requests.ts";
 import { reconcile } from "./reconcile.ts";
 import { checkedBase, type ModelRoute } from "./relay/forwarder.ts";
+import { createResidency, RESIDENCY_DEFAULTS } from "./residency.ts";
+import type { ResidencyLimits } from "./residency-decision.ts";
 import { createLiveSandbox, type LiveSandbox } from "./sandbox-handle.ts";
 import { sandboxPaths } from "./sandboxes/directory.ts";
 import type { SandboxDriver } from "./sandboxes/sandbox.ts";
@@ -38,6 +42,8 @@ export interface HostOptions {
   drivers: readonly SandboxDriver[];
   model: ModelRoute;
   clock?: Clock;
+  /** How many CLI processes may be resident and start, and for how long. Default: see there; memory half of the machine's. */
+  residency?: Partial<ResidencyLimits>;
   /** Things that went wrong and were handled; never a user's or a model's text. */
   onWarning?: (what: string, detail: string) => void;
 }
@@ -77,6 +83,8 @@ export interface Host {
   answerPermission(params: Params<"permission.answer">): Promise<void>;
   /** `answers` null rejects the question. Throws as above, and REQUEST_INVALID for answers that do not fit. */
   answerQuestion(params: Params<"question.answer">): Promise<void>;
+  /** Resident processes, retained members, turns that wait for a start, memory. */
+  report(): HostReport;
   readonly store: Store;
   /** Lets go of everything; sandboxes and their turns go on. */
   close(): Promise<void>;
@@ -106,6 +114,15 @@ export async function openHost(options: HostOptions): Promise<Host> {
     cliVersion: (cli) => versions.get(cli) ?? "unknown",
   });
 
+  const residency = createResidency({
+    store,
+    clock,
+    limits: { memoryBytes: totalmem() / 2, ...RESIDENCY_DEFAULTS, ...options.residency },
+    look: (sandbox) => sandboxOf(sandbox).residents(),
+    retire: (sandbox, member) => sandboxOf(sandbox).retire(member),
+    onWarning,
+  });
+
   function driverOf(kind: SandboxKind): SandboxDriver {
     const driver = drivers.get(kind);
     if (driver === undefined)
@@ -125,6 +142,11 @@ export async function openHost(options: HostOptions): Promise<Host> {
       clock,
       route: options.model,
       onWarning: (what, detail) => onWarning(`sandbox ${id}: ${what}`, detail),
+      observer: {
+        applied: residency.applied,
+        settled: residency.left,
+        linkUp: () => residency.linkUp(id),
+      },
     });
     live.set(id, made);
     return made;
@@ -149,6 +171,8 @@ export async function openHost(options: HostOptions): Promise<Host> {
       member: turn.member,
       number: turn.number,
       async abort() {
+        const why = "it was ended while it waited for a start";
+        if (residency.cancel(turn.id, new HoldfastError("OVERLOADED", why))) return;
         // An abort that overtakes the submission would find no turn, and the turn would run on.
         await sent;
         const row = store.turn(turn.id);
@@ -175,7 +199,9 @@ export async function openHost(options: HostOptions): Promise<Host> {
       const pinned = await driverOf(store.sandbox(member.sandbox)?.kind ?? "docker").pinned();
       for (const { cli, version } of pinned.clis) versions.set(cli, version);
       const launch = launchOf(member, pinned);
-      store.noteLaunch(turn.id, Buffer.from(launchText(member, pinned)));
+      const queuedMs = await residency.enter(turn.id, member.id);
+      if (!isOpen(turnRow(turn.id).state)) return;
+      store.noteLaunch(turn.id, Buffer.from(launchText(member, pinned)), queuedMs);
       const { link, container } = await sandbox.ready();
       // Nothing is awaited between here and the request: the bridge is the one that was attested, the turn is open.
       if (!isOpen(turnRow(turn.id).state)) return;
@@ -213,6 +239,7 @@ export async function openHost(options: HostOptions): Promise<Host> {
       at: clock.nowAt(),
       ...(isLost ? { context: "LOST" as const } : {}),
     });
+    residency.left(turn.id);
     if (!store.end(turn.id, settlement)) return;
     const sandbox = sandboxOf(member.sandbox);
     sandbox.turns.get(turn.id)?.settle(settlement);
@@ -221,7 +248,9 @@ export async function openHost(options: HostOptions): Promise<Host> {
 
   async function takeUp(row: SandboxRow): Promise<void> {
     const open = store.openTurnsOf(row.id);
-    if (open.length === 0 || !drivers.has(row.kind)) return;
+    if (!drivers.has(row.kind)) return;
+    const hasResidents = store.residents().some(({ sandbox }) => sandbox === row.id);
+    if (open.length === 0) return hasResidents ? sandboxOf(row.id).attach() : undefined;
     const sandbox = sandboxOf(row.id);
     for (const turn of open) follow(turn, sandbox, Promise.resolve());
     await sandbox.takeUp();
@@ -253,6 +282,7 @@ export async function openHost(options: HostOptions): Promise<Host> {
   try {
     for (const row of store.sandboxes()) if (row.wanted !== "removed") await takeUp(row);
   } catch (error) {
+    residency.close();
     for (const sandbox of live.values()) await sandbox.close();
     store.close();
     throw error;
@@ -334,7 +364,9 @@ export async function openHost(options: HostOptions): Promise<Host> {
     async answerQuestion(params) {
       await ask(params.turn, "question.answer", params);
     },
+    report: () => hostReport(store),
     async close() {
+      residency.close();
       // All at once: each may wait for its engine.
       await Promise.all([...live.values()].map((sandbox) => sandbox.close()));
       store.close();

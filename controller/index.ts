@@ -7,8 +7,10 @@ export { ALLOW_ALL, MemberPolicy, type PermissionRule } from "../protocol/permis
 export type { QuestionAnswers, QuestionRequest } from "../protocol/question.ts";
 export type { ContextStatus, Outcome, Settlement } from "../protocol/settlement.ts";
 export { type Host, type HostOptions, openHost, type TurnOptions } from "./host.ts";
+export type { HostReport } from "./host-report.ts";
 export type { UserRequest } from "./open-requests.ts";
 export type { ModelRoute } from "./relay/forwarder.ts";
+export type { ResidencyLimits } from "./residency-decision.ts";
 export { DOCKER_DEFAULTS, type DockerOptions, dockerSandboxes } from "./sandboxes/docker.ts";
 export { type EngineApi, engineSocket, openEngine } from "./sandboxes/engine-api.ts";
 export { type ProcessOptions, processSandboxes } from "./sandboxes/process.ts";

@@ -17,6 +17,7 @@ import {
 } from "./sandboxes/directory.ts";
 import type { SandboxDriver, SandboxSpec } from "./sandboxes/sandbox.ts";
 import type { SandboxRow } from "./store/records.ts";
+import type { SeenResident } from "./store/residents.ts";
 import type { Applied, Store } from "./store/store.ts";
 import type { LiveTurn } from "./turn-handle.ts";
 import { createTurnWatch } from "./turn-watch.ts";
@@ -32,6 +33,12 @@ export interface SandboxContext {
   clock: Clock;
   route: ModelRoute;
   onWarning(what: string, detail: string): void;
+  /** Told of what happens in it, behind the store. */
+  observer: {
+    applied(entries: Applied["events"]): void;
+    settled(turn: string): void;
+    linkUp(): void;
+  };
 }
 
 export interface LiveSandbox {
@@ -44,6 +51,12 @@ export interface LiveSandbox {
    * missing one ends its turns. Returns once it listens.
    */
   takeUp(): Promise<void>;
+  /** Listens for a bridge that may still run, so that its events come in. */
+  attach(): Promise<void>;
+  /** Its resident processes; [] when it does not run, null when nobody can say now. */
+  residents(): Promise<SeenResident[] | null>;
+  /** Ends a member's resident process, unless it is in use. False when nobody can say that it has ended. */
+  retire(member: string): Promise<boolean>;
   /** Asks the bridge what became of turns whose submission it did not answer clearly. */
   recover(): void;
   /** Names a turn that is about to be sent: recovery leaves it alone until `sent`. */
@@ -105,6 +118,7 @@ export function createLiveSandbox(id: string, context: SandboxContext): LiveSand
       const { event } = entry;
       if ("turn" in event && event.type !== "turn.ended") turns.get(event.turn)?.event(entry);
     }
+    context.observer.applied(applied.events);
     for (const { turn, settlement } of applied.settled) settle(turn, settlement);
     for (const turn of applied.conflicts) {
       context.onWarning("native id of another member", turn);
@@ -123,6 +137,7 @@ export function createLiveSandbox(id: string, context: SandboxContext): LiveSand
     watch.turnEnded();
     turns.get(turn)?.settle(settlement);
     turns.delete(turn);
+    context.observer.settled(turn);
   }
 
   function wake(): void {
@@ -135,6 +150,7 @@ export function createLiveSandbox(id: string, context: SandboxContext): LiveSand
     refusal = null;
     wake();
     watch.recover();
+    context.observer.linkUp();
   }
 
   function onDown(cause: HoldfastError | null): void {
@@ -194,6 +210,13 @@ export function createLiveSandbox(id: string, context: SandboxContext): LiveSand
     await open?.close();
     await closeModel?.();
     closeModel = null;
+  }
+
+  /** Without a link: whether its processes can be there at all. */
+  async function mayRun(): Promise<boolean> {
+    const found = store.sandbox(id);
+    if (found === null || found.container === null) return false;
+    return (await driver.state(specOf(found), found.container.containerId)) === "running";
   }
 
   /** Until the link goes up or down, the sandbox is to end, this controller closes, or the limit is over. */
@@ -275,6 +298,21 @@ export function createLiveSandbox(id: string, context: SandboxContext): LiveSand
     turns,
     ready,
     recover: watch.recover,
+    attach,
+    async residents() {
+      if (link?.isUp()) return (await link.request("bridge.status", {})).members;
+      return (await mayRun()) ? null : [];
+    },
+    async retire(member) {
+      if (!link?.isUp()) return !(await mayRun());
+      try {
+        await link.request("member.retire", { member });
+        return true;
+      } catch (error) {
+        if (asHoldfastError(error).code === "MEMBER_BUSY") return false;
+        throw error;
+      }
+    },
     async takeUp() {
       await attach();
       watch.follow(ready());
@@ -299,6 +337,7 @@ export function createLiveSandbox(id: string, context: SandboxContext): LiveSand
         await driver.stop(specOf(found), found.container.containerId, STOP_GRACE_MS);
         if (link?.isUp()) await change(LAST_WORDS_MS);
         watch.endSent("sandbox_stopped", "the sandbox was stopped; nobody saw the turn's end");
+        store.setResidents(id, []);
         await detach();
       });
     },
@@ -312,6 +351,7 @@ export function createLiveSandbox(id: string, context: SandboxContext): LiveSand
         const found = store.sandbox(id);
         if (found?.container != null) await driver.remove(specOf(found), found.container.containerId);
         watch.endSent("sandbox_removed", "the sandbox was removed; nobody saw the turn's end");
+        store.setResidents(id, []);
         await detach();
         await removeSandboxDirectory(paths);
       });

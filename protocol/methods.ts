@@ -32,6 +32,8 @@ export const METHODS = {
           processGeneration: Count,
           subscription: Count,
           activeTurn: z.nullable(OurId),
+          /** Resident memory of all processes of the slot; pages that they share count in each. */
+          rssBytes: z.nullable(Count),
         }),
       ),
     }),

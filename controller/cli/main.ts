@@ -6,6 +6,7 @@ import { type Command, readWords } from "./command.ts";
 import { demo } from "./demo.ts";
 import { doctor } from "./doctor.ts";
 import { readEnvironment } from "./environment.ts";
+import { hostShow } from "./host.ts";
 import { imageBuild } from "./image.ts";
 import { createOutput, type Output } from "./output.ts";
 import { sandboxList, sandboxRemove, sandboxStop } from "./sandbox.ts";
@@ -21,6 +22,7 @@ const COMMANDS: readonly Command[] = [
   sandboxList,
   sandboxStop,
   sandboxRemove,
+  hostShow,
   turnShow,
   storeBackup,
   storeCheck,

@@ -97,6 +97,20 @@ export const MIGRATIONS: readonly string[] = [
   -- Digest of the turn's revision; null before its launch, and for turns of the first layout.
   ALTER TABLE turns ADD COLUMN launch TEXT;
   `,
+  `
+  -- CLI processes that are resident now, as their bridges told.
+  CREATE TABLE residents (
+    member TEXT PRIMARY KEY REFERENCES members(id),
+    sandbox TEXT NOT NULL REFERENCES sandboxes(id),
+    generation INTEGER NOT NULL,
+    since REAL NOT NULL,
+    used INTEGER NOT NULL,           -- order of last use
+    used_at REAL NOT NULL,
+    rss_bytes INTEGER
+  ) STRICT, WITHOUT ROWID;
+  -- How long the turn waited for its start; null before its launch, and for turns of earlier layouts.
+  ALTER TABLE turns ADD COLUMN queued_ms REAL;
+  `,
 ];
 
 /** For those who only look. Throws STORE_NEWER, or STORE_ERROR for a layout that its owner has to renew first. */

@@ -8,6 +8,7 @@ import type { Settlement } from "../../protocol/settlement.ts";
 import { hostSettlement } from "../host-settlement.ts";
 import { keepRevision, readRevision, readRevisions } from "./launch-revisions.ts";
 import { MemberRow, SandboxRow, TurnRow } from "./records.ts";
+import { noteProcess, readResidents, replaceResidents } from "./residents.ts";
 import { settleMember } from "./settle.ts";
 import {
   type Database,
@@ -150,6 +151,7 @@ export function openStore(options: StoreOptions): Store {
         JSON.stringify(event),
       );
     }
+    noteProcess(db, row.id, event, nowAt());
     // All others are told to whoever follows the turn, and change no record.
     if (event.type === "turn.delivered")
       db.run("UPDATE turns SET state = 'delivered' WHERE id = ? AND state = 'admitted'", event.turn);
@@ -322,10 +324,10 @@ export function openStore(options: StoreOptions): Store {
         return applied;
       }),
 
-    noteLaunch: (id, bytes) =>
+    noteLaunch: (id, bytes, queuedMs) =>
       db.write(() => {
         const sha256 = keepRevision(db, present(turn(id)).member, bytes, nowAt());
-        db.run("UPDATE turns SET launch = ? WHERE id = ?", sha256, id);
+        db.run("UPDATE turns SET launch = ?, queued_ms = ? WHERE id = ?", sha256, queuedMs, id);
         return sha256;
       }),
     launchOf(id) {
@@ -333,6 +335,8 @@ export function openStore(options: StoreOptions): Store {
       return found?.launch == null ? null : present(readRevision(db, found.member, found.launch));
     },
     launchesOf: (id) => readRevisions(db, id),
+    residents: () => readResidents(db),
+    setResidents: (id, seen) => db.write(() => replaceResidents(db, id, seen, nowAt())),
 
     end: (id, settlement) => db.write(() => endRecord(id, settlement)),
     close: () => db.close(),

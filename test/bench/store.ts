@@ -113,7 +113,7 @@ function oneTurn(of: History, steps: Steps): void {
     of.store.apply(SANDBOX, entries);
   };
   timed(steps.admitMs, () => admitTurn(of.store, MEMBER_ID, "What is the code word?", id));
-  timed(steps.launchMs, () => of.store.noteLaunch(id, LAUNCH));
+  timed(steps.launchMs, () => of.store.noteLaunch(id, LAUNCH, 0));
   timed(steps.eventMs, () =>
     apply(
       { type: "turn.accepted", ...ids, number: of.turns },

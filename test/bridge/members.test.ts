@@ -303,10 +303,20 @@ test("a resident process that ends while the next turn's acceptance is written h
 
 test("the status names resident processes and active turns", async () => {
   const made = await scene();
-  expect(made.members.status()).toEqual({ members: [] });
+  expect(await made.members.status()).toEqual({ members: [] });
   await running(made, submission(1));
-  expect(made.members.status()).toEqual({
-    members: [{ member: "m-1", cli: "opencode", processGeneration: 1, subscription: 1, activeTurn: "t-1" }],
+  expect(await made.members.status()).toEqual({
+    members: [
+      {
+        member: "m-1",
+        cli: "opencode",
+        processGeneration: 1,
+        subscription: 1,
+        activeTurn: "t-1",
+        // The stand-in driver starts no process.
+        rssBytes: 0,
+      },
+    ],
   });
 });
 
@@ -318,7 +328,7 @@ test("a member is retired when it is idle, and refused while it is not", async (
   made.driver.observe(NATIVE_END);
   await ended(made, "t-1");
   expect(await made.members.retire("m-1")).toBe(true);
-  expect(made.members.status()).toEqual({ members: [] });
+  expect(await made.members.status()).toEqual({ members: [] });
 });
 
 test("a stop ends the turns and the processes, and takes nothing new", async () => {

@@ -2,7 +2,7 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { onTestFinished } from "vitest";
-import { type Host, openHost } from "../../controller/host.ts";
+import { type Host, type HostOptions, openHost } from "../../controller/host.ts";
 import { engineSocket } from "../../controller/sandboxes/engine-api.ts";
 import type { SandboxDriver } from "../../controller/sandboxes/sandbox.ts";
 import { type Setup, setUp } from "../../controller/setup.ts";
@@ -33,6 +33,7 @@ export interface TestHostOptions {
   distDirectory?: string;
   /** Puts something around the drivers of the sandboxes: to count, to tamper, to die. */
   around?: (drivers: SandboxDriver[]) => SandboxDriver[];
+  residency?: HostOptions["residency"];
   /** Takes the end of the host. Default: the running test does; a file that shares one host keeps it for `afterAll`. */
   atEnd?: (end: () => Promise<void>, limitMs: number) => void;
 }
@@ -44,7 +45,13 @@ export const MEMBER: MemberOptions = {
 };
 
 export async function startTestHost(given: TestHostOptions = {}): Promise<TestHost> {
-  const { around = (drivers) => drivers, atEnd = onTestFinished, distDirectory = DIST, ...options } = given;
+  const {
+    around = (drivers) => drivers,
+    atEnd = onTestFinished,
+    distDirectory = DIST,
+    residency,
+    ...options
+  } = given;
   // Short on purpose: a Unix socket's path has 107 bytes.
   const directory = await mkdtemp("/tmp/hf-");
   const model = await startModelServer({ recall: true, expectedKey: MODEL_KEY });
@@ -65,6 +72,7 @@ export async function startTestHost(given: TestHostOptions = {}): Promise<TestHo
       directory,
       drivers,
       model: { baseUrl: model.url, key: MODEL_KEY },
+      ...(residency === undefined ? {} : { residency }),
       onWarning: (what, detail) => warnings.push(`${what}: ${detail}`),
     });
   const opened: TestHost = {

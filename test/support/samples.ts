@@ -256,7 +256,16 @@ export const PARAMS: { [M in MethodName]: Params<M> } = {
 export const RESULTS: { [M in MethodName]: Result<M> } = {
   "bridge.challenge": REPORT,
   "bridge.status": {
-    members: [{ member: "m-1", cli: "opencode", processGeneration: 1, subscription: 2, activeTurn: null }],
+    members: [
+      {
+        member: "m-1",
+        cli: "opencode",
+        processGeneration: 1,
+        subscription: 2,
+        activeTurn: null,
+        rssBytes: 350_000_000,
+      },
+    ],
   },
   "turn.submit": {},
   "turn.abort": {},

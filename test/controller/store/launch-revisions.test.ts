@@ -18,7 +18,7 @@ test("a turn names what it was launched with, and finds it by its digest, also a
   const member = rig.store.member("m-1");
   if (member === null) throw new Error("no member");
   expect(rig.store.launchOf("t-1")).toBeNull();
-  const sha256 = rig.store.noteLaunch("t-1", bytesOf(launchText(member, BUILD)));
+  const sha256 = rig.store.noteLaunch("t-1", bytesOf(launchText(member, BUILD)), 0);
   expect(sha256).toBe(launchOf(member, BUILD).digest);
   rig.reopen();
   expect(rig.store.turn("t-1")?.launch).toBe(sha256);
@@ -35,10 +35,10 @@ test("the same launch is kept once, with the time of its first use; members have
   const rig = admitted();
   rig.member("m-2");
   rig.admit("t-2", "m-2");
-  const first = rig.store.noteLaunch("t-1", bytesOf("one"));
-  expect(rig.store.noteLaunch("t-1", bytesOf("one"))).toBe(first);
-  rig.store.noteLaunch("t-1", bytesOf("two"));
-  rig.store.noteLaunch("t-2", bytesOf("one"));
+  const first = rig.store.noteLaunch("t-1", bytesOf("one"), 0);
+  expect(rig.store.noteLaunch("t-1", bytesOf("one"), 0)).toBe(first);
+  rig.store.noteLaunch("t-1", bytesOf("two"), 0);
+  rig.store.noteLaunch("t-2", bytesOf("one"), 0);
   expect(
     rig.store
       .launchesOf("m-1")
@@ -51,25 +51,25 @@ test("the same launch is kept once, with the time of its first use; members have
 
 test("beyond the number that is kept a new one is refused; those that are kept go on", () => {
   const rig = admitted();
-  for (let at = 0; at < REVISIONS; at += 1) rig.store.noteLaunch("t-1", bytesOf(`revision ${at}`));
+  for (let at = 0; at < REVISIONS; at += 1) rig.store.noteLaunch("t-1", bytesOf(`revision ${at}`), 0);
   const last = rig.store.turn("t-1")?.launch;
-  expect(() => rig.store.noteLaunch("t-1", bytesOf("one more"))).toThrow(limit);
+  expect(() => rig.store.noteLaunch("t-1", bytesOf("one more"), 0)).toThrow(limit);
   expect(rig.store.turn("t-1")?.launch).toBe(last);
-  rig.store.noteLaunch("t-1", bytesOf("revision 0"));
+  rig.store.noteLaunch("t-1", bytesOf("revision 0"), 0);
   expect(rig.store.launchesOf("m-1")).toHaveLength(REVISIONS);
 });
 
 test("beyond the bytes that are kept a new one is refused", () => {
   const rig = admitted();
-  expect(() => rig.store.noteLaunch("t-1", Buffer.alloc(REVISION_BYTES + 1))).toThrow(limit);
-  rig.store.noteLaunch("t-1", Buffer.alloc(REVISION_BYTES - 1));
-  expect(() => rig.store.noteLaunch("t-1", bytesOf("ab"))).toThrow(limit);
-  rig.store.noteLaunch("t-1", bytesOf("a"));
+  expect(() => rig.store.noteLaunch("t-1", Buffer.alloc(REVISION_BYTES + 1), 0)).toThrow(limit);
+  rig.store.noteLaunch("t-1", Buffer.alloc(REVISION_BYTES - 1), 0);
+  expect(() => rig.store.noteLaunch("t-1", bytesOf("ab"), 0)).toThrow(limit);
+  rig.store.noteLaunch("t-1", bytesOf("a"), 0);
 });
 
 test("a turn that is not there has no launch", () => {
   const rig = admitted();
-  expect(() => rig.store.noteLaunch("none", bytesOf("one"))).toThrow(
+  expect(() => rig.store.noteLaunch("none", bytesOf("one"), 0)).toThrow(
     expect.objectContaining({ code: "STORE_ERROR" }),
   );
   expect(rig.store.launchOf("none")).toBeNull();

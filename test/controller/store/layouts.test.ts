@@ -99,7 +99,7 @@ test.for(LAYOUTS)(
     const { turn, member } = store.admit({ id: "t-2", member: "m-4", textSha256: "ab", textBytes: 2 });
     expect(turn).toMatchObject({ number: 2, launch: null });
     const build = { ...BUILD, clis: [{ cli: "opencode", version: "1.18.33" }] };
-    expect(store.noteLaunch("t-2", Buffer.from(launchText(member, build)))).toBe(
+    expect(store.noteLaunch("t-2", Buffer.from(launchText(member, build)), 0)).toBe(
       launchOf(member, build).digest,
     );
     expect(store.launchOf("turn-d1")).toBeNull();
@@ -136,7 +136,7 @@ test("any old launch configuration stays the same bytes under the same digest ov
     fc.property(input, ({ layout, revisions, flip }) => {
       const directory = storeOfLayout(layout);
       let store = open(directory);
-      const digests = revisions.map((bytes) => store.noteLaunch("turn-a1", bytes));
+      const digests = revisions.map((bytes) => store.noteLaunch("turn-a1", bytes, 0));
       expect(digests).toEqual(revisions.map((bytes) => createHash("sha256").update(bytes).digest("hex")));
       for (let life = 0; life < 2; life += 1) {
         store.close();
@@ -160,7 +160,7 @@ test("any old launch configuration stays the same bytes under the same digest ov
       const damaged = expect.objectContaining({ code: "STORE_DAMAGED" });
       expect(() => store.launchOf("turn-a1")).toThrow(damaged);
       expect(() => store.launchesOf("m-1")).toThrow(damaged);
-      expect(() => store.noteLaunch("turn-a1", victim)).toThrow(damaged);
+      expect(() => store.noteLaunch("turn-a1", victim, 0)).toThrow(damaged);
       store.close();
       expect(checkStore(join(directory, "holdfast.db")).problems).toEqual([
         expect.stringContaining("is not what was written"),

@@ -42,6 +42,7 @@ test("an empty database gets the newest layout, a fence of 0 and an id of its ow
     "members",
     "meta",
     "native_ids",
+    "residents",
     "sandboxes",
     "turn_events",
     "turns",

@@ -39,6 +39,7 @@ const TURN = {
   submitted_at: AT,
   ended_at: AT + 1,
   launch: null,
+  queued_ms: null,
 };
 
 test("JSON columns are read into the values that they hold", () => {
