@@ -7,7 +7,7 @@ import { asHoldfastError, clip, HoldfastError } from "../protocol/errors.ts";
 import type { ControlEvent } from "../protocol/events.ts";
 import type { CliName } from "../protocol/locator.ts";
 import type { Settlement } from "../protocol/settlement.ts";
-import { residentBytes } from "./census.ts";
+import { reapSlot, residentBytes } from "./census.ts";
 import type { Driver, LaunchRequest, Resident, ResidentListener } from "./drivers/driver.ts";
 import type { Log } from "./log.ts";
 import { processesLeft } from "./process.ts";
@@ -44,6 +44,8 @@ export interface Member {
   turnEnded(settlement: Settlement): void;
   /** Ends the resident process. True when there was one. Throws PROCESS_LEFT. */
   retire(why: string): Promise<boolean>;
+  /** Ends it and whatever else is in the slot. Throws PROCESS_LEFT. */
+  empty(why: string): Promise<void>;
 }
 
 interface Residence {
@@ -232,6 +234,12 @@ export function createMember(options: MemberOptions): Member {
       // A process that is being started would be left behind; its turn has been ended, so this does not take long.
       await starting;
       return endResidence(why);
+    },
+    async empty(why) {
+      await member.retire(why);
+      // What an earlier retirement could not end, and what was started without a resident process.
+      const left = slot === null ? [] : await reapSlot(slot.mark, clock, config.limits.stopMs);
+      if (left.length > 0) throw processesLeft(left);
     },
   };
   return member;

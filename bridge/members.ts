@@ -225,7 +225,7 @@ export function createMembers(options: MembersOptions): Members {
       for (const runner of running) runner.abort();
       await Promise.all(running.map((runner) => runner.ended));
       const retired = await Promise.allSettled(
-        [...members.values()].map((member) => member.retire("the sandbox stops")),
+        [...members.values()].map((member) => member.empty("the sandbox stops")),
       );
       for (const result of retired) if (result.status === "rejected") throw result.reason;
     },

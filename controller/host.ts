@@ -202,7 +202,8 @@ export async function openHost(options: HostOptions): Promise<Host> {
       const queuedMs = await residency.enter(turn.id, member.id);
       if (!isOpen(turnRow(turn.id).state)) return;
       store.noteLaunch(turn.id, Buffer.from(launchText(member, pinned)), queuedMs);
-      const { link, container } = await sandbox.ready();
+      const { link, container, outdated } = await sandbox.ready();
+      if (outdated !== null) throw new HoldfastError("SANDBOX_OUTDATED", outdated);
       // Nothing is awaited between here and the request: the bridge is the one that was attested, the turn is open.
       if (!isOpen(turnRow(turn.id).state)) return;
       sent();

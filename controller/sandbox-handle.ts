@@ -5,7 +5,7 @@
 import type { Clock } from "../protocol/clock.ts";
 import { asHoldfastError, HoldfastError } from "../protocol/errors.ts";
 import type { Settlement } from "../protocol/settlement.ts";
-import { makeReady, type Ready, STOP_GRACE_MS } from "./readiness.ts";
+import { makeReady, type Ready } from "./readiness.ts";
 import { forwardTo, type ModelRoute } from "./relay/forwarder.ts";
 import { openSandboxLink, type SandboxLink } from "./sandbox-link.ts";
 import {
@@ -23,6 +23,10 @@ import type { LiveTurn } from "./turn-handle.ts";
 import { createTurnWatch } from "./turn-watch.ts";
 import { closeServer, listenOn } from "./unix-server.ts";
 
+/** The bridge stops in order within 50 s, and ends by itself beyond; then the engine kills it. */
+const STOP_GRACE_MS = 60_000;
+/** What a container ends with that was killed. */
+const KILLED = 137;
 /** After a stop: what the bridge said last is read for so long at most. */
 const LAST_WORDS_MS = 1000;
 
@@ -78,6 +82,8 @@ export function createLiveSandbox(id: string, context: SandboxContext): LiveSand
   /** A stop or a removal that is under way; it never rejects. */
   let ending: Promise<void> | null = null;
   let isAttested = false;
+  /** Why the one that was attested takes no new turn. */
+  let outdated: string | null = null;
   /** Why the bridge that dialled last was refused. */
   let refusal: HoldfastError | null = null;
   const wakeUp: Array<() => void> = [];
@@ -95,6 +101,7 @@ export function createLiveSandbox(id: string, context: SandboxContext): LiveSand
     generation,
     directory: paths.directory,
   });
+  const isBusy = () => store.openTurnsOf(id).some((turn) => !unsent.has(turn.id));
   const isQuiet = () => isClosed || ending !== null;
 
   const watch = createTurnWatch({
@@ -268,7 +275,10 @@ export function createLiveSandbox(id: string, context: SandboxContext): LiveSand
       spec: specOf(found),
       pinned,
       container: found.container,
-      attested: () => (isAttested && link?.isUp() ? link : null),
+      // One of an earlier build is judged anew once its turns have ended.
+      attested: () =>
+        isAttested && link?.isUp() && (outdated === null || isBusy()) ? { link, outdated } : null,
+      isBusy,
       connected,
       onStart() {
         if (isQuiet()) throw new HoldfastError("STOPPED");
@@ -276,6 +286,7 @@ export function createLiveSandbox(id: string, context: SandboxContext): LiveSand
       },
     });
     isAttested = true;
+    outdated = made.outdated;
     return made;
   }
 
@@ -334,7 +345,9 @@ export function createLiveSandbox(id: string, context: SandboxContext): LiveSand
         if (found.container === null) return detach();
         // Attached, so that the settlements of what the bridge aborts come in before it ends.
         await attach();
-        await driver.stop(specOf(found), found.container.containerId, STOP_GRACE_MS);
+        const code = await driver.stop(specOf(found), found.container.containerId, STOP_GRACE_MS);
+        if (code !== null) store.audit("sandbox.stopped", id, `exit code ${code}`);
+        if (code === KILLED) context.onWarning("the stop was not clean", "its bridge had to be killed");
         if (link?.isUp()) await change(LAST_WORDS_MS);
         watch.endSent("sandbox_stopped", "the sandbox was stopped; nobody saw the turn's end");
         store.setResidents(id, []);

@@ -6,6 +6,10 @@ import { Count, Digest } from "./ids.ts";
 import { CliName } from "./locator.ts";
 import { HELPER_FEATURES, HELPER_PIN, PINNED_VERSION, readPin } from "./pin.ts";
 
+/** How the bridge's life before this one ended: with its mark of a clean stop, without it, or there was none. */
+export const EarlierEnd = z.enum(["none", "clean", "unclean"]);
+export type EarlierEnd = z.infer<typeof EarlierEnd>;
+
 /** What the running helper says about itself over the link. Untrusted, and compared with what the host measured. */
 export const HelperReport = z.object({
   pin: z.string().check(z.maxLength(512)),
@@ -17,6 +21,7 @@ export const HelperReport = z.object({
   proof: Digest,
   helperSha256: Digest,
   epoch: Count,
+  earlierEnd: EarlierEnd,
 });
 export type HelperReport = z.infer<typeof HelperReport>;
 

@@ -143,6 +143,10 @@ export const ERROR_CATALOGUE = {
   },
   SANDBOX_EXISTS: { summary: "A sandbox with this id exists.", next: "Use another id, or the existing one." },
   SANDBOX_NOT_RUNNING: { summary: "The sandbox does not run.", next: "Start it." },
+  SANDBOX_OUTDATED: {
+    summary: "The sandbox was made by an earlier build; turns that run in it are followed to their end.",
+    next: "Wait for them; use the build that it was made by, or a new sandbox.",
+  },
   SANDBOX_UNKNOWN: { summary: "There is no such sandbox.", next: "List them with `holdfast sandbox ls`." },
   STOPPED: { summary: "This side is stopping.", next: "Start it again." },
   STORE_DAMAGED: {

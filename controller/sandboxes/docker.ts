@@ -61,7 +61,7 @@ const ImageRecord = z.object({
 
 const Inspected = z.object({
   Image: z.string(),
-  State: z.object({ Running: z.boolean() }),
+  State: z.object({ Running: z.boolean(), ExitCode: z.optional(z.number()) }),
   Mounts: z.array(z.object({ Destination: z.string(), RW: z.boolean(), Source: z.optional(z.string()) })),
   Config: z.object({ Labels: z.nullable(z.record(z.string(), z.string())) }),
 });
@@ -184,7 +184,9 @@ export function dockerSandboxes(options: DockerOptions): SandboxDriver {
       const answer = await engine.call("POST", `/containers/${containerId}/stop?t=${seconds}`, {
         limitMs: graceMs + 30_000,
       });
-      if (answer.status !== 404) expectOk("stop the container", answer);
+      if (answer.status === 404) return null;
+      expectOk("stop the container", answer);
+      return (await inspect(containerId))?.State.ExitCode ?? null;
     },
     async remove(_, containerId) {
       const answer = await engine.call("DELETE", `/containers/${containerId}?force=true&v=true`, {

@@ -151,7 +151,11 @@ export function processSandboxes(options: ProcessOptions): SandboxDriver {
         closeSync(log);
       }
     },
-    stop: (spec, _, graceMs) => stop(spec, graceMs),
+    async stop(spec, _, graceMs) {
+      await stop(spec, graceMs);
+      // It may be the child of another controller.
+      return null;
+    },
     async remove(spec) {
       await stop(spec, REMOVE_GRACE_MS);
       await endLeft(spec);

@@ -21,7 +21,7 @@ export interface Inspected {
   Id: string;
   Name: string;
   Image: string;
-  State: { Running: boolean; Pid: number; StartedAt: string };
+  State: { Running: boolean; Pid: number; StartedAt: string; ExitCode: number };
   Config: Record<string, unknown> & { Labels: Record<string, string> | null };
   HostConfig: Record<string, unknown> & { Binds: string[] | null };
 }

@@ -129,3 +129,8 @@ export async function withTag(): Promise<{ tag: string; imageId: string; distDir
   await tagged(record.imageId, tag);
   return { tag, imageId: record.imageId, distDirectory: await distOf({ ...record, tag }) };
 }
+
+/** The real build's record in a folder of the test's own, which it may replace. */
+export async function ownDist(): Promise<string> {
+  return distOf(await realRecord());
+}

@@ -185,6 +185,7 @@ test("all reasons are given at once, not only the first", () => {
       clis: [],
       proof: DIGEST_A,
       helperSha256: DIGEST_B,
+      earlierEnd: "none",
       epoch: 1,
     },
   });

@@ -36,6 +36,7 @@ export class FakeEngine {
   readonly files = new Map<string, Buffer>();
   imageId = "sha256:1234";
   imageLabels: Record<string, string> | null = { "dev.holdfast.pin": HELPER_PIN };
+  exitCode = 0;
   /** Of every container's writable layer; an engine says null for none. */
   changes: Array<{ Path: string; Kind: number }> | null = null;
   /** Looked at first; undefined leaves the answer to the engine. */
@@ -132,7 +133,7 @@ export class FakeEngine {
     return {
       Id: container.id,
       Image: this.imageId,
-      State: { Running: container.isRunning },
+      State: { Running: container.isRunning, ExitCode: this.exitCode },
       Mounts: [{ Type: "bind", Source: source, Destination: destination, RW: mode !== "ro" }],
       // A container's labels are the image's and its own.
       Config: { Labels: { ...this.imageLabels, ...container.create.Labels } },

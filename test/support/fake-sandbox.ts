@@ -33,6 +33,8 @@ export class FakeSandboxes implements SandboxDriver {
   /** What is measured otherwise than pinned. */
   measured: Partial<AttestationFacts["measured"]> = {};
   logText = "";
+  /** What a stopped bridge ended with. */
+  exitCode: number | null = 0;
   /** What carries the store's mark when a controller takes over. */
   listed: Array<{ sandboxId: string; containerId: string }> = [];
   /** Steps that were asked, without the looking ones. */
@@ -106,9 +108,10 @@ export class FakeSandboxes implements SandboxDriver {
     });
   }
 
-  async stop(spec: SandboxSpec): Promise<void> {
+  async stop(spec: SandboxSpec): Promise<number | null> {
     await this.#step("stop", spec);
     if (this.states.get(spec.sandboxId) === "running") this.die(spec.sandboxId);
+    return this.exitCode;
   }
 
   async remove(spec: SandboxSpec): Promise<void> {

@@ -227,6 +227,7 @@ export const REPORT: HelperReport = {
   proof: DIGEST_B,
   helperSha256: DIGEST_A,
   epoch: 2,
+  earlierEnd: "clean",
 };
 
 /** Fitting params of each method. */

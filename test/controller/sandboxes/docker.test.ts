@@ -114,7 +114,7 @@ test("state is running, stopped or missing, and an engine that describes it oddl
   await driver.start(SPEC, containerId);
   expect(await driver.state(SPEC, containerId)).toBe("running");
   await driver.stop(SPEC, containerId, 3000);
-  expect(engine.calls.at(-1)?.query.get("t")).toBe("3");
+  expect(engine.calls.find(({ path }) => path.endsWith("/stop"))?.query.get("t")).toBe("3");
   expect(await driver.state(SPEC, containerId)).toBe("stopped");
   for (const body of ["", "{}", "null", '{"State":{"Running":"yes"}}']) {
     answering("/json", { status: 200, body });
@@ -122,6 +122,17 @@ test("state is running, stopped or missing, and an engine that describes it oddl
   }
   answering("/json", { status: 500, body: { message: "sorry" } });
   await expect(driver.state(SPEC, containerId)).rejects.toMatchObject({ code: "ENGINE_ERROR" });
+});
+
+test("a stop tells what the bridge ended with, and nothing of one that is gone", async () => {
+  const { engine, driver } = await rig();
+  const { containerId } = await driver.create(SPEC);
+  await driver.start(SPEC, containerId);
+  engine.exitCode = 137;
+  expect(await driver.stop(SPEC, containerId, 1000)).toBe(137);
+  engine.exitCode = 0;
+  expect(await driver.stop(SPEC, containerId, 1000)).toBe(0);
+  expect(await driver.stop(SPEC, "none", 1000)).toBeNull();
 });
 
 test("stopping and removing what is gone or does not run has no effect, and other refusals are errors", async () => {
