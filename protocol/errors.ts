@@ -142,6 +142,10 @@ export const ERROR_CATALOGUE = {
     next: "Submit again.",
   },
   SANDBOX_EXISTS: { summary: "A sandbox with this id exists.", next: "Use another id, or the existing one." },
+  SANDBOX_FOREIGN: {
+    summary: "What stands at the sandbox's place is not what this store made; it is left alone.",
+    next: "Look at it yourself; remove it by hand if it is to go.",
+  },
   SANDBOX_NOT_RUNNING: { summary: "The sandbox does not run.", next: "Start it." },
   SANDBOX_OUTDATED: {
     summary: "The sandbox was made by an earlier build; turns that run in it are followed to their end.",

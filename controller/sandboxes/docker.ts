@@ -106,6 +106,15 @@ export function dockerSandboxes(options: DockerOptions): SandboxDriver {
     return engineValue("inspect the container", answer, Inspected);
   }
 
+  /** False when it is gone. Whatever does not carry this store's labels is not ours to touch. Throws SANDBOX_FOREIGN. */
+  async function isOurs(spec: SandboxSpec, containerId: string): Promise<boolean> {
+    const found = await inspect(containerId);
+    if (found === null) return false;
+    const labels = found.Config.Labels ?? {};
+    if (labels[LABEL] === spec.sandboxId && labels[STORE_LABEL] === spec.storeId) return true;
+    throw new HoldfastError("SANDBOX_FOREIGN", `the container ${containerId} carries other labels`);
+  }
+
   /** Digest of a file in the container's own file system, or why it can't be trusted. */
   async function measureFile(
     containerId: string,
@@ -173,13 +182,15 @@ export function dockerSandboxes(options: DockerOptions): SandboxDriver {
       const made = engineValue("create the container", answer, Created);
       return { containerId: made.Id, imageId: imageId ?? "" };
     },
-    async start(_, containerId) {
+    async start(spec, containerId) {
+      await isOurs(spec, containerId);
       expectOk(
         "start the container",
         await engine.call("POST", `/containers/${containerId}/start`, { limitMs: 60_000 }),
       );
     },
-    async stop(_, containerId, graceMs) {
+    async stop(spec, containerId, graceMs) {
+      if (!(await isOurs(spec, containerId))) return null;
       const seconds = Math.max(1, Math.ceil(graceMs / 1000));
       const answer = await engine.call("POST", `/containers/${containerId}/stop?t=${seconds}`, {
         limitMs: graceMs + 30_000,
@@ -188,7 +199,8 @@ export function dockerSandboxes(options: DockerOptions): SandboxDriver {
       expectOk("stop the container", answer);
       return (await inspect(containerId))?.State.ExitCode ?? null;
     },
-    async remove(_, containerId) {
+    async remove(spec, containerId) {
+      if (!(await isOurs(spec, containerId))) return;
       const answer = await engine.call("DELETE", `/containers/${containerId}?force=true&v=true`, {
         limitMs: 60_000,
       });

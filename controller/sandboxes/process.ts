@@ -8,13 +8,14 @@
 
 import { spawn } from "node:child_process";
 import { createHash, randomUUID } from "node:crypto";
-import { closeSync, openSync } from "node:fs";
+import { closeSync, constants, openSync } from "node:fs";
 import { copyFile, mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import * as z from "zod/mini";
 import { DEFAULT_LIMITS, type DriverLimits } from "../../protocol/bridge-config.ts";
 import { HoldfastError } from "../../protocol/errors.ts";
 import { CliName } from "../../protocol/locator.ts";
+import { checkSandboxDirectory } from "./directory.ts";
 import type { SandboxDriver, SandboxSpec } from "./sandbox.ts";
 
 export interface ProcessOptions {
@@ -126,14 +127,17 @@ export function processSandboxes(options: ProcessOptions): SandboxDriver {
     async create(spec) {
       for (const name of ["state", "slots", "workspace"])
         await mkdir(fileOf(spec, name), { recursive: true, mode: 0o700 });
-      await copyFile(options.bridgePath, fileOf(spec, "bridge.cjs"));
+      // In the place of whatever is there: copied over, a link would lead elsewhere.
+      await rm(fileOf(spec, "bridge.cjs"), { recursive: true, force: true });
+      await copyFile(options.bridgePath, fileOf(spec, "bridge.cjs"), constants.COPYFILE_EXCL);
       const containerId = `process-${randomUUID()}`;
       await write(spec, { containerId, pid: null, startTicks: "" });
       return { containerId, imageId: "none" };
     },
     async start(spec, containerId) {
       if ((await alive(spec)) !== null) return;
-      const log = openSync(fileOf(spec, "bridge.log"), "a", 0o600);
+      await checkSandboxDirectory(spec.directory);
+      const log = openLog(fileOf(spec, "bridge.log"));
       try {
         const child = spawn(options.node, [fileOf(spec, "bridge.cjs"), fileOf(spec, "bridge.json")], {
           cwd: spec.directory,
@@ -157,6 +161,7 @@ export function processSandboxes(options: ProcessOptions): SandboxDriver {
       return null;
     },
     async remove(spec) {
+      if (!(await checkSandboxDirectory(spec.directory))) return;
       await stop(spec, REMOVE_GRACE_MS);
       await endLeft(spec);
       for (const name of ["state", "slots", "workspace", "bridge.cjs", "bridge.log", "process.json"]) {
@@ -178,15 +183,28 @@ export function processSandboxes(options: ProcessOptions): SandboxDriver {
     },
     list: async () => [],
     async logTail(spec) {
-      const text = await readFile(fileOf(spec, "bridge.log"), "utf8").catch(
+      const flag = constants.O_RDONLY | constants.O_NOFOLLOW;
+      const text = await readFile(fileOf(spec, "bridge.log"), { encoding: "utf8", flag }).catch(
         (error: NodeJS.ErrnoException) => {
-          if (error.code === "ENOENT") return "";
+          // A link is none of ours, and what it leads to nobody's log.
+          if (error.code === "ENOENT" || error.code === "ELOOP") return "";
           throw error;
         },
       );
       return text.slice(-LOG_TAIL_CHARS);
     },
   };
+}
+
+/** Agents of this sandbox are the same user: the log may be a link by now, and what it leads to is not ours to write. */
+function openLog(path: string): number {
+  const flags = constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT | constants.O_NOFOLLOW;
+  try {
+    return openSync(path, flags, 0o600);
+  } catch (cause) {
+    if ((cause as NodeJS.ErrnoException).code !== "ELOOP") throw cause;
+    throw new HoldfastError("SANDBOX_FOREIGN", `${path} is a link`, { cause });
+  }
 }
 
 async function digestOf(path: string): Promise<string> {

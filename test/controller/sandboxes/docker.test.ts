@@ -135,6 +135,28 @@ test("a stop tells what the bridge ended with, and nothing of one that is gone",
   expect(await driver.stop(SPEC, "none", 1000)).toBeNull();
 });
 
+test("a container that does not carry the store's and the sandbox's labels is neither started, stopped nor removed", async () => {
+  const { engine, driver } = await rig();
+  const { containerId } = await driver.create(SPEC);
+  await driver.start(SPEC, containerId);
+  const container = engine.containers.get(containerId);
+  if (container === undefined) throw new Error("not made");
+  const own = { ...container.create.Labels };
+  for (const labels of [
+    {},
+    { ...own, "dev.holdfast.store": "store-2" },
+    { ...own, "dev.holdfast.sandbox": "other" },
+  ]) {
+    container.create.Labels = labels as Record<string, string>;
+    for (const step of ["start", "stop", "remove"] as const)
+      await expect(driver[step](SPEC, containerId, 1000)).rejects.toMatchObject({ code: "SANDBOX_FOREIGN" });
+    expect(engine.containers.get(containerId)?.isRunning).toBe(true);
+  }
+  container.create.Labels = own;
+  await driver.remove(SPEC, containerId);
+  expect(engine.containers.size).toBe(0);
+});
+
 test("stopping and removing what is gone or does not run has no effect, and other refusals are errors", async () => {
   const { driver, answering } = await rig();
   const { containerId } = await driver.create(SPEC);
@@ -144,10 +166,11 @@ test("stopping and removing what is gone or does not run has no effect, and othe
   await driver.stop(SPEC, containerId, 1000);
   await expect(driver.start(SPEC, containerId)).rejects.toMatchObject({ code: "ENGINE_ERROR" });
   const failed = { status: 500, body: { message: "device busy" } };
+  const next = await driver.create(SPEC);
   answering("/stop", failed);
-  await expect(driver.stop(SPEC, containerId, 1000)).rejects.toThrow("device busy");
-  answering(containerId, failed);
-  await expect(driver.remove(SPEC, containerId)).rejects.toThrow("device busy");
+  await expect(driver.stop(SPEC, next.containerId, 1000)).rejects.toThrow("device busy");
+  answering(next.containerId, failed);
+  await expect(driver.remove(SPEC, next.containerId)).rejects.toThrow("device busy");
 });
 
 test("a container is measured in its own file system", async () => {
