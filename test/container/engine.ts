@@ -1,6 +1,6 @@
 /** The engine as these tests use it behind the controller's back: to look, to tamper, to derive images. */
 import { readFileSync } from "node:fs";
-import { request } from "node:http";
+import { type IncomingMessage, request } from "node:http";
 import { Readable } from "node:stream";
 import { onTestFinished } from "vitest";
 import { engineSocket } from "../../controller/sandboxes/engine-api.ts";
@@ -202,5 +202,18 @@ export async function tagged(image: string, name: string): Promise<void> {
   await ask({ method: "POST", path: `/images/${image}/tag`, query: { repo, tag } });
   onTestFinished(async () => {
     await ask({ method: "DELETE", path: `/images/${name}`, query: { noprune: "1" } });
+  });
+}
+
+/** An answer as it comes: an export, an image, a log. Rejects when the engine refuses. */
+export function engineStream(path: string): Promise<IncomingMessage> {
+  return new Promise((resolve, reject) => {
+    const signal = AbortSignal.timeout(LIMIT_MS);
+    const call = request({ socketPath, path, headers: { host: "engine" }, signal }, (answer) => {
+      if (answer.statusCode === 200) resolve(answer);
+      else reject(new Error(`${path}: ${answer.statusCode}`));
+    });
+    call.once("error", reject);
+    call.end();
   });
 }

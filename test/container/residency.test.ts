@@ -12,7 +12,9 @@ test("P49, law 8: with room for one process the longest unused goes, and comes b
   const other = t.host.createMember({ sandbox, cli: "kilo", ...MEMBER }).id;
   const container = () => t.host.store.sandbox(sandbox)?.container?.containerId ?? "";
   const servers = async () =>
-    (await processesIn(container())).filter(({ command }) => / serve /.test(command)).map(({ uid }) => uid);
+    (await processesIn(container())).flatMap(
+      ({ command }) => /clis\/(\w+)\/.* serve /.exec(command)?.[1] ?? [],
+    );
 
   await play(t, member, "The code word is limpet.");
   expect(t.host.report()).toMatchObject({ residents: [{ member }], retained: 1, queue: [] });
@@ -25,7 +27,7 @@ test("P49, law 8: with room for one process the longest unused goes, and comes b
   expect(second.settlement).toMatchObject({ context: "NEW", outcome: "completed" });
   expect(t.host.turn(second.handle.id).queued_ms).toBeGreaterThan(0);
   expect(t.host.report().residents.map((resident) => resident.member)).toEqual([other]);
-  expect(await servers()).toEqual([20_002]);
+  expect(await servers()).toEqual(["kilo"]);
 
   const back = await play(t, member, "What is the code word?");
   expect(back.settlement).toMatchObject({ context: "RESTORED", parts: ["The code word is limpet."] });

@@ -34,6 +34,8 @@ export interface TestHostOptions {
   /** Puts something around the drivers of the sandboxes: to count, to tamper, to die. */
   around?: (drivers: SandboxDriver[]) => SandboxDriver[];
   residency?: HostOptions["residency"];
+  /** The provider's key that the host holds, and the loopback model wants. Default: the same for all tests. */
+  key?: string;
   /** Takes the end of the host. Default: the running test does; a file that shares one host keeps it for `afterAll`. */
   atEnd?: (end: () => Promise<void>, limitMs: number) => void;
 }
@@ -50,11 +52,12 @@ export async function startTestHost(given: TestHostOptions = {}): Promise<TestHo
     atEnd = onTestFinished,
     distDirectory = DIST,
     residency,
+    key = MODEL_KEY,
     ...options
   } = given;
   // Short on purpose: a Unix socket's path has 107 bytes.
   const directory = await mkdtemp("/tmp/hf-");
-  const model = await startModelServer({ recall: true, expectedKey: MODEL_KEY });
+  const model = await startModelServer({ recall: true, expectedKey: key });
   const run = process.env.HOLDFAST_TEST_RUN ?? "none";
   const setup = setUp({
     distDirectory,
@@ -71,7 +74,7 @@ export async function startTestHost(given: TestHostOptions = {}): Promise<TestHo
     openHost({
       directory,
       drivers,
-      model: { baseUrl: model.url, key: MODEL_KEY },
+      model: { baseUrl: model.url, key },
       ...(residency === undefined ? {} : { residency }),
       onWarning: (what, detail) => warnings.push(`${what}: ${detail}`),
     });
