@@ -32,7 +32,10 @@ export interface BridgeOptions {
 }
 
 export interface Bridge {
-  /** Takes nothing new, ends turns and processes, hands the last events over if the controller is there. */
+  /**
+   * Takes nothing new, ends turns, closes the CLIs' transports and processes until every slot is empty, hands the last
+   * events over if the controller is there, and leaves the mark of a clean stop. Rejects when a slot could not be emptied.
+   */
   stop(): Promise<void>;
 }
 
@@ -70,8 +73,9 @@ export async function startBridge(options: BridgeOptions): Promise<Bridge> {
       proof: challengeProof(options.token, nonce, options.helperSha256),
       helperSha256: options.helperSha256,
       epoch: journal.state.epoch,
+      earlierEnd: journal.state.earlierEnd,
     }),
-    "bridge.status": async () => members.status(),
+    "bridge.status": () => members.status(),
     "turn.submit": async (submission) => {
       await members.submit(submission);
       return {};
@@ -107,14 +111,14 @@ export async function startBridge(options: BridgeOptions): Promise<Bridge> {
   return {
     async stop() {
       const [stopped] = await Promise.allSettled([members.stop()]);
+      await inlet.close();
       const deadlineMs = clock.monotonicMs() + FLUSH_MS;
       while (journal.state.unacked.length > 0 && link.isTaken() && clock.monotonicMs() < deadlineMs) {
         link.wake();
         await new Promise<void>((resolve) => clock.after(20, resolve));
       }
       link.stop();
-      await inlet.close();
-      await journal.close();
+      await journal.close(stopped.status === "fulfilled");
       // Told last: what could not be ended must not keep the last events from the controller.
       if (stopped.status === "rejected") throw stopped.reason;
     },

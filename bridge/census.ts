@@ -36,6 +36,15 @@ export async function listSlot(mark: SlotMark): Promise<ProcessEntry[]> {
   return entries.filter(({ pid, state }) => ours.has(pid) && isRunning(state));
 }
 
+/** Resident memory of every process of the slot together, bytes; pages that they share count in each. */
+export async function residentBytes(mark: SlotMark): Promise<number> {
+  const statuses = await Promise.all((await listSlot(mark)).map(({ pid }) => readProc(pid, "status")));
+  return statuses.reduce((sum, status) => {
+    const kB = /^VmRSS:\s+(\d+) kB$/m.exec(status ?? "")?.[1];
+    return sum + Number(kB ?? 0) * 1024;
+  }, 0);
+}
+
 /** A child that was given another environment is still its parent's child. */
 function addDescendants(entries: readonly ProcessEntry[], ours: Set<number>): void {
   for (let before = -1; before < ours.size; ) {

@@ -21,6 +21,8 @@ export const JournalRecord = z.discriminatedUnion("t", [
   }),
   /** A bridge life began. */
   z.object({ t: z.literal("life"), epoch: Count }),
+  /** It ended in order: no turn open, every slot empty, nothing written behind this. */
+  z.object({ t: z.literal("stopped") }),
   z.object({ t: z.literal("event"), entry: NumberedEvent }),
   /** The controller has everything up to here. */
   z.object({ t: z.literal("acked"), seq: Count }),

@@ -1,4 +1,5 @@
 /** What a journal says, folded from its records. Pure; `journal.ts` holds one of these and keeps it current. */
+import type { EarlierEnd } from "../protocol/attestation.ts";
 import type { ControlEvent, NumberedEvent } from "../protocol/events.ts";
 import type { JournalRecord } from "./journal-record.ts";
 
@@ -18,6 +19,10 @@ export interface JournaledTurn {
 export interface JournalState {
   journalId: string;
   epoch: number;
+  /** The last life wrote its mark of a clean stop; nothing was written behind it. */
+  isStopped: boolean;
+  /** How the life before this one ended: read from its mark when this one began. */
+  earlierEnd: EarlierEnd;
   /** Last sequence number given. */
   head: number;
   acked: number;
@@ -39,6 +44,8 @@ export function emptyState(journalId: string): JournalState {
   return {
     journalId,
     epoch: 0,
+    isStopped: false,
+    earlierEnd: "none",
     head: 0,
     acked: 0,
     fence: 0,
@@ -60,7 +67,12 @@ export function applyRecord(state: JournalState, record: JournalRecord): void {
       state.fence = record.fence;
       return;
     case "life":
+      if (state.epoch > 0) state.earlierEnd = state.isStopped ? "clean" : "unclean";
       state.epoch = record.epoch;
+      state.isStopped = false;
+      return;
+    case "stopped":
+      state.isStopped = true;
       return;
     case "fence":
       state.fence = Math.max(state.fence, record.fence);

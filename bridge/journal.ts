@@ -32,7 +32,8 @@ export interface Journal {
   takeFence(fence: number): Promise<void>;
   /** Called with each event once it is durable, in order. */
   onDurable(run: (entry: NumberedEvent) => void): void;
-  close(): Promise<void>;
+  /** @param isClean leaves the mark of a clean stop behind everything else, durable */
+  close(isClean?: boolean): Promise<void>;
 }
 
 interface Waiting {
@@ -144,7 +145,8 @@ export async function openJournal(
     onDurable(run) {
       listeners.push(run);
     },
-    async close() {
+    async close(isClean = false) {
+      if (isClean && failure === null) await enqueue({ t: "stopped" });
       failure ??= new HoldfastError("STOPPED");
       await draining;
       await file.close();
@@ -177,7 +179,8 @@ async function loadState(path: string, log: Log): Promise<JournalState> {
   log.warn("damaged journal set aside; a new one begins", { file: aside });
   const next = emptyState(`journal-${randomUUID()}`);
   salvage(next, records);
-  return beginLife(next);
+  // A journal that begins because the last one can't be read is no first life.
+  return { ...beginLife(next), earlierEnd: "unclean" };
 }
 
 /** The state of correct records; null when they don't begin with a journal's own, or leave a gap. */

@@ -21,6 +21,9 @@ import { stderrLog } from "./log.ts";
 const MANIFEST_PATH = "/opt/holdfast/manifest.json";
 const Manifest = z.object({ clis: z.array(z.object({ cli: CliName, version: z.string() })) });
 
+/** An abort, two rounds of signals and the last events fit in; the controller kills 10 s later. */
+const STOP_LIMIT_MS = 50_000;
+
 async function main(): Promise<void> {
   if (process.argv[2] === "--pin") {
     process.stdout.write(`${HELPER_PIN}\n`);
@@ -54,14 +57,18 @@ async function main(): Promise<void> {
   });
   log.info("bridge ready", { pin: HELPER_PIN, sandbox: config.sandboxId });
 
-  // 4. Wait for a signal, stop in order.
+  // 4. Wait for a signal, stop in order, within a limit: whoever sent it kills us at its own.
   let isStopping = false;
   const stop = (signal: string) => {
     if (isStopping) return;
     isStopping = true;
     log.info("bridge stops", { signal });
+    realClock.after(STOP_LIMIT_MS, () => end(1, `not stopped within ${STOP_LIMIT_MS} ms`));
     bridge.stop().then(
-      () => process.exit(0),
+      () => {
+        log.info("bridge stopped");
+        process.exit(0);
+      },
       (error: unknown) => end(1, asHoldfastError(error).message),
     );
   };

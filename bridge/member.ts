@@ -9,6 +9,7 @@ import type { Launch } from "../protocol/launch.ts";
 import type { LaunchParts } from "../protocol/launch-parts.ts";
 import type { CliName } from "../protocol/locator.ts";
 import type { Settlement } from "../protocol/settlement.ts";
+import { reapSlot, residentBytes } from "./census.ts";
 import type { Driver, LaunchRequest, Resident, ResidentListener } from "./drivers/driver.ts";
 import type { Log } from "./log.ts";
 import { processesLeft } from "./process.ts";
@@ -35,6 +36,8 @@ export interface Member {
   resident(): Resident | null;
   /** What of its resident process decides the next turn's context; null when none is there. */
   standing(): ContextFacts["resident"];
+  /** Resident memory of its slot's processes, bytes; null before its slot was opened. */
+  residentBytes(): Promise<number | null>;
   prepare(submission: Submission, signal: AbortSignal): Promise<Preparation>;
   /** Asks the CLI's history, in a process of its own, whether it has stored this message. */
   proveDelivery(
@@ -46,6 +49,8 @@ export interface Member {
   turnEnded(settlement: Settlement): void;
   /** Ends the resident process. True when there was one. Throws PROCESS_LEFT. */
   retire(why: string): Promise<boolean>;
+  /** Ends it and whatever else is in the slot. Throws PROCESS_LEFT. */
+  empty(why: string): Promise<void>;
 }
 
 interface Residence {
@@ -217,6 +222,7 @@ export function createMember(options: MemberOptions): Member {
     active: null,
     resident: () => residence?.resident ?? null,
     standing,
+    residentBytes: async () => (slot === null ? null : residentBytes(slot.mark)),
     prepare,
     async proveDelivery(given, nativeId, nativeMessage) {
       await retiring;
@@ -239,6 +245,12 @@ export function createMember(options: MemberOptions): Member {
       // A process that is being started would be left behind; its turn has been ended, so this does not take long.
       await starting;
       return endResidence(why);
+    },
+    async empty(why) {
+      await member.retire(why);
+      // What an earlier retirement could not end, and what was started without a resident process.
+      const left = slot === null ? [] : await reapSlot(slot.mark, clock, config.limits.stopMs);
+      if (left.length > 0) throw processesLeft(left);
     },
   };
   return member;

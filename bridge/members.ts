@@ -42,7 +42,7 @@ export interface Members {
   answerQuestion(params: Params<"question.answer">): void;
   /** What became of a turn. `never_received` is a promise: it is in the journal before it is answered. */
   recover(params: Params<"turn.recover">): Promise<Result<"turn.recover">["state"]>;
-  status(): Result<"bridge.status">;
+  status(): Promise<Result<"bridge.status">>;
   retire(member: string): Promise<boolean>;
   isActive(turn: string): boolean;
   textOf(turn: string, part: string): string;
@@ -212,8 +212,9 @@ export function createMembers(options: MembersOptions): Members {
       }
       return "never_received";
     },
-    status: () => ({
-      members: [...members.values()].flatMap((member) => {
+    async status() {
+      const all = [...members.values()].map(async (member) => {
+        const rssBytes = await member.residentBytes();
         const resident = member.resident();
         const standing = member.standing();
         if (resident === null || standing === null) return [];
@@ -228,16 +229,20 @@ export function createMembers(options: MembersOptions): Members {
             tookLastTurn: standing.tookLastTurn,
             launchDigest: standing.launchDigest,
             launchParts: standing.launchParts,
+            rssBytes,
           },
         ];
-      }),
-      openTurns: [...journal.state.open.values()].map(({ turn, member, number }) => ({
-        turn,
-        member,
-        number,
-      })),
-      numbers: [...journal.state.numbers].map(([member, number]) => ({ member, number })),
-    }),
+      });
+      return {
+        members: (await Promise.all(all)).flat(),
+        openTurns: [...journal.state.open.values()].map(({ turn, member, number }) => ({
+          turn,
+          member,
+          number,
+        })),
+        numbers: [...journal.state.numbers].map(([member, number]) => ({ member, number })),
+      };
+    },
     async retire(id) {
       const member = members.get(id);
       if (member === undefined) return false;
@@ -252,7 +257,7 @@ export function createMembers(options: MembersOptions): Members {
       for (const runner of running) runner.abort();
       await Promise.all(running.map((runner) => runner.ended));
       const retired = await Promise.allSettled(
-        [...members.values()].map((member) => member.retire("the sandbox stops")),
+        [...members.values()].map((member) => member.empty("the sandbox stops")),
       );
       for (const result of retired) if (result.status === "rejected") throw result.reason;
     },

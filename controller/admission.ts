@@ -3,7 +3,7 @@ import { createHash, randomUUID } from "node:crypto";
 import { HoldfastError } from "../protocol/errors.ts";
 import { OurId } from "../protocol/ids.ts";
 import type { Launch } from "../protocol/launch.ts";
-import { LAUNCH_PARTS, type LaunchParts } from "../protocol/launch-parts.ts";
+import { LAUNCH_PARTS, type LaunchPart, LaunchParts } from "../protocol/launch-parts.ts";
 import { textProblem } from "../protocol/user-text.ts";
 import type { PinnedBuild } from "./sandboxes/sandbox.ts";
 import type { MemberRow, TurnRow } from "./store/records.ts";
@@ -41,23 +41,37 @@ export function launchOf(
   pinned: PinnedBuild,
 ): { launch: Launch; launchParts: LaunchParts } {
   const { model, permissions, background } = member.options;
-  const cliVersion = pinned.clis.find(({ cli }) => cli === member.cli)?.version;
-  if (cliVersion === undefined) throw new HoldfastError("CLI_UNKNOWN", `${member.cli} is not in this build`);
-  const launchParts: LaunchParts = {
-    image: sha256(JSON.stringify([pinned.imageId])),
-    cliVersion: sha256(JSON.stringify([member.cli, cliVersion])),
-    model: sha256(JSON.stringify(model)),
-    configuration: sha256(JSON.stringify([background])),
-    policy: sha256(JSON.stringify(permissions)),
-    environment: sha256(JSON.stringify(pinned.environment)),
-  };
-  const digest = sha256(JSON.stringify(LAUNCH_PARTS.map((part) => launchParts[part])));
+  const facts = launchFacts(member, pinned);
+  const partOf = (part: LaunchPart) => [part, sha256(JSON.stringify(facts[part]))];
+  const launchParts = LaunchParts.parse(Object.fromEntries(LAUNCH_PARTS.map(partOf)));
+  const digest = sha256(launchText(member, pinned));
   return { launch: { cli: member.cli, model, permissions, background, digest }, launchParts };
 }
 
 /** The same, or null when the build lacks the member's CLI. */
 export function knownLaunch(member: MemberRow, pinned: PinnedBuild): ReturnType<typeof launchOf> | null {
   return pinned.clis.some(({ cli }) => cli === member.cli) ? launchOf(member, pinned) : null;
+}
+
+/**
+ * All that makes a launch what it is, part by part, as the text of which the digest is made. No secret is in it; of the
+ * environment it has the names. Throws CLI_UNKNOWN.
+ */
+export function launchText(member: MemberRow, pinned: PinnedBuild): string {
+  return JSON.stringify(launchFacts(member, pinned));
+}
+
+function launchFacts({ cli, options }: MemberRow, pinned: PinnedBuild): Record<LaunchPart, unknown> {
+  const version = pinned.clis.find((entry) => entry.cli === cli)?.version;
+  if (version === undefined) throw new HoldfastError("CLI_UNKNOWN", `${cli} is not in this build`);
+  return {
+    image: pinned.imageId,
+    cliVersion: { cli, version },
+    model: options.model,
+    configuration: { background: options.background },
+    policy: options.permissions,
+    environment: pinned.environment,
+  };
 }
 
 function sha256(text: string): string {

@@ -2,10 +2,12 @@
 import type { Clock } from "../protocol/clock.ts";
 import type { CliName } from "../protocol/locator.ts";
 import type { Params } from "../protocol/methods.ts";
+import type { HostReport } from "./host-report.ts";
 import type { TurnInspection } from "./inspection.ts";
 import type { NextContext } from "./next-context.ts";
 import type { UserRequest } from "./open-requests.ts";
 import type { ModelRoute } from "./relay/forwarder.ts";
+import type { ResidencyLimits } from "./residency-decision.ts";
 import type { SandboxDriver } from "./sandboxes/sandbox.ts";
 import type {
   InspectionRow,
@@ -30,6 +32,8 @@ export interface HostOptions {
    * sandboxes as soon as it notices. Default: a store that is owned is refused with STORE_OWNED.
    */
   takeOver?: boolean;
+  /** How many CLI processes may be resident and start, and for how long. Default: see there; memory half of the machine's. */
+  residency?: Partial<ResidencyLimits>;
   /** Things that went wrong and were handled; never a user's or a model's text. */
   onWarning?: (what: string, detail: string) => void;
 }
@@ -99,6 +103,8 @@ export interface Host {
   answerPermission(params: Params<"permission.answer">): Promise<void>;
   /** `answers` null rejects the question. Throws as above, and REQUEST_INVALID for answers that do not fit. */
   answerQuestion(params: Params<"question.answer">): Promise<void>;
+  /** Resident processes, retained members, turns that wait for a start, memory. */
+  report(): HostReport;
   readonly store: Store;
   /** Lets go of everything; sandboxes and their turns go on. */
   close(): Promise<void>;

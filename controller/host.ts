@@ -2,35 +2,30 @@
  * A host: one store, its sandboxes and members, and the turns that run now. The library's entrance.
  */
 import { randomUUID } from "node:crypto";
-import * as z from "zod/mini";
+import { totalmem } from "node:os";
 import { asHoldfastError, type ErrorCode, HoldfastError } from "../protocol/errors.ts";
 import { OurId } from "../protocol/ids.ts";
-import { CliName } from "../protocol/locator.ts";
 import { METHODS, type Params } from "../protocol/methods.ts";
-import { protocolProblem } from "../protocol/model-protocol.ts";
 import { ALLOW_ALL } from "../protocol/permission-policy.ts";
 import { isOpen } from "../protocol/record-state.ts";
 import type { Settlement } from "../protocol/settlement.ts";
-import { admitTurn, checkSameTurn, launchOf } from "./admission.ts";
+import { admitTurn, checkSameTurn, launchOf, launchText } from "./admission.ts";
 import { realClock } from "./clock.ts";
 import type { Host, HostOptions } from "./host-contract.ts";
+import { hostReport } from "./host-report.ts";
 import { hostSettlement } from "./host-settlement.ts";
 import { checkNote, inspectTurn } from "./inspection.ts";
+import { checkedMember } from "./member-check.ts";
 import { openRequests } from "./open-requests.ts";
 import { outlookOf } from "./outlook.ts";
 import { watchOwnership } from "./ownership.ts";
 import { reconcile } from "./reconcile.ts";
 import { checkedBase } from "./relay/forwarder.ts";
+import { createResidency, RESIDENCY_DEFAULTS } from "./residency.ts";
 import { createLiveSandbox, type LiveSandbox } from "./sandbox-handle.ts";
 import { sandboxPaths } from "./sandboxes/directory.ts";
 import type { SandboxDriver } from "./sandboxes/sandbox.ts";
-import {
-  MemberOptions,
-  type MemberRow,
-  type SandboxKind,
-  type SandboxRow,
-  type TurnRow,
-} from "./store/records.ts";
+import type { MemberRow, SandboxKind, SandboxRow, TurnRow } from "./store/records.ts";
 import { openStore } from "./store/sqlite-store.ts";
 import { createLiveTurn, endedTurn, type TurnHandle } from "./turn-handle.ts";
 
@@ -62,6 +57,15 @@ export async function openHost(options: HostOptions): Promise<Host> {
     cliVersion: (cli) => versions.get(cli) ?? "unknown",
   });
 
+  const residency = createResidency({
+    store,
+    clock,
+    limits: { memoryBytes: totalmem() / 2, ...RESIDENCY_DEFAULTS, ...options.residency },
+    look: (sandbox) => sandboxOf(sandbox).residents(),
+    retire: (sandbox, member) => sandboxOf(sandbox).retire(member),
+    onWarning,
+  });
+
   function driverOf(kind: SandboxKind): SandboxDriver {
     const driver = drivers.get(kind);
     if (driver === undefined)
@@ -83,6 +87,11 @@ export async function openHost(options: HostOptions): Promise<Host> {
       takeOver,
       route: options.model,
       onWarning: (what, detail) => onWarning(`sandbox ${id}: ${what}`, detail),
+      observer: {
+        applied: residency.applied,
+        settled: residency.left,
+        linkUp: () => residency.linkUp(id),
+      },
     });
     live.set(id, made);
     return made;
@@ -107,6 +116,8 @@ export async function openHost(options: HostOptions): Promise<Host> {
       member: turn.member,
       number: turn.number,
       async abort() {
+        const why = "it was ended while it waited for a start";
+        if (residency.cancel(turn.id, new HoldfastError("OVERLOADED", why))) return;
         // An abort that overtakes the submission would find no turn, and the turn would run on.
         await sent;
         const row = store.turn(turn.id);
@@ -142,7 +153,11 @@ export async function openHost(options: HostOptions): Promise<Host> {
       const pinned = await driverOf(store.sandbox(member.sandbox)?.kind ?? "docker").pinned();
       for (const { cli, version } of pinned.clis) versions.set(cli, version);
       const { launch, launchParts } = launchOf(member, pinned);
-      const { link, container } = await sandbox.ready();
+      const queuedMs = await residency.enter(turn.id, member.id);
+      if (!isOpen(turnRow(turn.id).state)) return;
+      store.noteLaunch(turn.id, Buffer.from(launchText(member, pinned)), queuedMs);
+      const { link, container, outdated } = await sandbox.ready();
+      if (outdated !== null) throw new HoldfastError("SANDBOX_OUTDATED", outdated);
       // Nothing is awaited between here and the request: the bridge is the one that was attested, the turn is open.
       if (!isOpen(turnRow(turn.id).state)) return;
       sent();
@@ -181,6 +196,7 @@ export async function openHost(options: HostOptions): Promise<Host> {
       at: clock.nowAt(),
       ...(isLost ? { context: "LOST" as const } : {}),
     });
+    residency.left(turn.id);
     if (!store.end(turn.id, settlement)) return;
     const sandbox = sandboxOf(member.sandbox);
     sandbox.turns.get(turn.id)?.settle(settlement);
@@ -190,7 +206,9 @@ export async function openHost(options: HostOptions): Promise<Host> {
   /** One that can't be taken up keeps nobody from the others: it is not ready, with the reason, and is tried again. */
   async function takeUp(row: SandboxRow): Promise<void> {
     const open = store.openTurnsOf(row.id);
-    if (open.length === 0 || !drivers.has(row.kind)) return;
+    if (!drivers.has(row.kind)) return;
+    const hasResidents = store.residents().some(({ sandbox }) => sandbox === row.id);
+    if (open.length === 0) return hasResidents ? sandboxOf(row.id).attach() : undefined;
     const sandbox = sandboxOf(row.id);
     for (const turn of open) follow(turn, sandbox, Promise.resolve());
     const fault = await sandbox.takeUp();
@@ -225,6 +243,7 @@ export async function openHost(options: HostOptions): Promise<Host> {
   try {
     for (const row of store.sandboxes()) if (row.wanted !== "removed") await takeUp(row);
   } catch (error) {
+    residency.close();
     for (const sandbox of live.values()) await sandbox.close();
     store.close();
     throw error;
@@ -232,6 +251,7 @@ export async function openHost(options: HostOptions): Promise<Host> {
 
   const unwatch = watchOwnership(store, clock, (fault) => {
     onWarning("the store is another controller's", fault.message);
+    residency.close();
     for (const sandbox of live.values())
       sandbox.close(fault).catch((error: unknown) => onWarning("closing", asHoldfastError(error).message));
   });
@@ -269,27 +289,14 @@ export async function openHost(options: HostOptions): Promise<Host> {
         throw new HoldfastError("SANDBOX_UNKNOWN", `no sandbox ${sandbox}`);
       const memberId = id ?? `m-${randomUUID().slice(0, 8)}`;
       checkId(memberId, "member");
-      const parsed = NewMember.safeParse({ cli, options: { model, permissions, background } });
-      if (!parsed.success) {
-        const where = parsed.error.issues[0]?.path.join(".") ?? "";
-        throw new HoldfastError("REQUEST_INVALID", `a member can't be made like this (${where})`);
-      }
-      const problem = protocolProblem(parsed.data.cli, parsed.data.options.model.protocol);
-      if (problem !== null) throw problem;
-      store.createMember({ id: memberId, sandbox, ...parsed.data });
+      const checked = checkedMember({ cli, options: { model, permissions, background } });
+      store.createMember({ id: memberId, sandbox, ...checked });
       return memberRow(memberId);
     },
     member: memberRow,
     changeMember(id, changes) {
-      const { options: known } = memberRow(id);
-      const parsed = MemberOptions.safeParse({ ...known, ...changes });
-      if (!parsed.success) {
-        const where = parsed.error.issues[0]?.path.join(".") ?? "";
-        throw new HoldfastError("REQUEST_INVALID", `a member can't be changed like this (${where})`);
-      }
-      const problem = protocolProblem(memberRow(id).cli, parsed.data.model.protocol);
-      if (problem !== null) throw problem;
-      store.setMemberOptions(id, parsed.data);
+      const { cli, options: known } = memberRow(id);
+      store.setMemberOptions(id, checkedMember({ cli, options: { ...known, ...changes } }).options);
       return memberRow(id);
     },
     async nextContext(id) {
@@ -352,16 +359,16 @@ export async function openHost(options: HostOptions): Promise<Host> {
     async answerQuestion(params) {
       await ask(params.turn, "question.answer", params);
     },
+    report: () => hostReport(store),
     async close() {
       unwatch();
+      residency.close();
       // All at once: each may wait for its engine.
       await Promise.all([...live.values()].map((sandbox) => sandbox.close()));
       store.close();
     },
   };
 }
-
-const NewMember = z.object({ cli: CliName, options: MemberOptions });
 
 function checkId(id: string, what: string): void {
   if (!OurId.safeParse(id).success)

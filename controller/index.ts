@@ -8,15 +8,20 @@ export { ALLOW_ALL, MemberPolicy, type PermissionRule } from "../protocol/permis
 export type { QuestionAnswers, QuestionRequest } from "../protocol/question.ts";
 export type { ContextStatus, Outcome, Settlement } from "../protocol/settlement.ts";
 export { type Host, type HostOptions, openHost, type TurnOptions } from "./host.ts";
+export type { HostReport } from "./host-report.ts";
 export type { TurnInspection } from "./inspection.ts";
 export type { NextContext } from "./next-context.ts";
 export type { UserRequest } from "./open-requests.ts";
 export type { ModelRoute } from "./relay/forwarder.ts";
+export type { ResidencyLimits } from "./residency-decision.ts";
 export { DOCKER_DEFAULTS, type DockerOptions, dockerSandboxes } from "./sandboxes/docker.ts";
 export { type EngineApi, engineSocket, openEngine } from "./sandboxes/engine-api.ts";
 export { type ProcessOptions, processSandboxes } from "./sandboxes/process.ts";
 export type { PinnedBuild, SandboxDriver, SandboxSpec, SandboxState } from "./sandboxes/sandbox.ts";
 export { type Setup, type SetupOptions, setUp } from "./setup.ts";
+export { type BackupOptions, backupStore } from "./store/backup.ts";
+export { checkStore, type StoreCheck } from "./store/check.ts";
+export type { LaunchRevision } from "./store/launch-revisions.ts";
 export type {
   InspectionRow,
   MemberOptions,

@@ -1,7 +1,7 @@
 /** Gathers what decides a member's next context: from the store, from its sandbox when that can be seen, from the build. */
 import { knownLaunch } from "./admission.ts";
 import { type NextContext, type NextContextFacts, nextContext } from "./next-context.ts";
-import type { Sight } from "./sandbox-handle.ts";
+import type { Sight } from "./sandbox-sight.ts";
 import type { PinnedBuild } from "./sandboxes/sandbox.ts";
 import type { MemberRow, SandboxRow } from "./store/records.ts";
 import type { Store } from "./store/store.ts";

@@ -2,6 +2,7 @@
  * Brings a sandbox up until it may take a turn: measured, started when it does not run, challenged. Whatever is not
  * exactly the pinned helper is recorded, stopped and not started.
  */
+import type { AttestationFacts, HelperReport } from "../protocol/attestation.ts";
 import { asHoldfastError, HoldfastError } from "../protocol/errors.ts";
 import type { ContainerIdentity } from "../protocol/locator.ts";
 import { HELPER_FEATURES, HELPER_PIN } from "../protocol/pin.ts";
@@ -11,9 +12,12 @@ import { type SandboxPaths, sandboxToken, writeBridgeConfig } from "./sandboxes/
 import type { PinnedBuild, SandboxDriver, SandboxSpec } from "./sandboxes/sandbox.ts";
 import type { Store } from "./store/store.ts";
 
+type Measured = AttestationFacts["measured"];
+
 /** From a start to the bridge's hello. */
 const CONNECT_MS = 20_000;
-export const STOP_GRACE_MS = 20_000;
+/** For a helper that was refused; one that is stopped in order gets more. */
+const REFUSED_STOP_MS = 20_000;
 
 export interface ReadinessOptions {
   store: Store;
@@ -23,10 +27,12 @@ export interface ReadinessOptions {
   pinned: PinnedBuild;
   /** The one it is bound to, or null when none was made yet. */
   container: ContainerIdentity | null;
-  /** The link of a helper that was attested in this start, or null. */
-  attested(): SandboxLink | null;
+  /** What was attested in this start, or null. */
+  attested(): Omit<Ready, "container"> | null;
   /** The next link that comes up within the limit; throws what is known of the failure. */
   connected(limitMs: number): Promise<SandboxLink>;
+  /** Turns run in it. One of an earlier build is then followed to their end, and takes no new one. */
+  isBusy(): boolean;
   /** Told right before a start. Throws STOPPED when this controller closes: the engine is another's by then. */
   onStart(): void;
 }
@@ -34,6 +40,8 @@ export interface ReadinessOptions {
 export interface Ready {
   link: SandboxLink;
   container: ContainerIdentity;
+  /** It was made by an earlier build, and is what that made it: the reasons for which it takes no new turn. Or null. */
+  outdated: string | null;
 }
 
 /** Throws ATTESTATION_FAILED, CONTEXT_LOST, BRIDGE_GONE, or what the driver threw. */
@@ -43,7 +51,7 @@ export async function makeReady(options: ReadinessOptions): Promise<Ready> {
   const state = await driver.state(spec, container.containerId);
   if (state === "missing") throw new HoldfastError("CONTEXT_LOST", "the container is gone");
   const attested = options.attested();
-  if (state === "running" && attested !== null) return { link: attested, container };
+  if (state === "running" && attested !== null) return { ...attested, container };
 
   const measured = await driver.measure(spec, container.containerId);
   const goodReport = {
@@ -53,10 +61,18 @@ export async function makeReady(options: ReadinessOptions): Promise<Ready> {
     proof: "0".repeat(64),
     helperSha256: pinned.helperSha256,
     epoch: 0,
+    earlierEnd: "none" as const,
   };
   const { hasImage } = driver;
+  const reasons = attestMeasured({ pinned, measured, hasImage, goodReport });
+  const former = formerBuild(container, measured);
+  const isOutdated =
+    reasons.length > 0 &&
+    state === "running" &&
+    options.isBusy() &&
+    attestMeasured({ pinned: former, measured, hasImage, goodReport }).length === 0;
   // Nothing that fails the measuring is started at all.
-  await judge(options, container, attestMeasured({ pinned, measured, hasImage, goodReport }));
+  if (!isOutdated) await judge(options, container, reasons);
   if (state === "stopped") {
     options.onStart();
     await writeBridgeConfig(paths, await driver.bridgeConfig(spec));
@@ -67,15 +83,32 @@ export async function makeReady(options: ReadinessOptions): Promise<Ready> {
   const link = await options
     .connected(CONNECT_MS)
     .catch((error: unknown) => judgeFailure(options, container, error));
-  const reasons = await attestSandbox({
-    pinned,
+  const answers: HelperReport[] = [];
+  const challenged = await attestSandbox({
+    pinned: isOutdated ? former : pinned,
     measured,
     hasImage,
     token: await sandboxToken(paths),
-    challenge: (nonce) => link.request("bridge.challenge", { nonce }),
+    async challenge(nonce) {
+      const answer = await link.request("bridge.challenge", { nonce });
+      answers.push(answer);
+      return answer;
+    },
   });
-  await judge(options, container, reasons);
-  return { link, container };
+  await judge(options, container, challenged);
+  for (const { epoch, earlierEnd } of answers)
+    store.audit("bridge.life", spec.sandboxId, `life ${epoch}, the end of the one before: ${earlierEnd}`);
+  const outdated = isOutdated ? `it was made by an earlier build: ${reasons.join("; ")}` : null;
+  if (outdated !== null) store.audit("sandbox.outdated", spec.sandboxId, outdated);
+  return { link, container, outdated };
+}
+
+/** What the sandbox was made of, as far as its record and its own image say. */
+function formerBuild(container: ContainerIdentity, { manifest }: Measured): PinnedBuild {
+  const { helperSha256, imageId } = container;
+  // The image is known by its id, and nothing of it may have been changed: so is its manifest.
+  const manifestSha256 = manifest !== null && "sha256" in manifest ? manifest.sha256 : null;
+  return { helperSha256, imageId, manifestSha256, clis: [], environment: [] };
 }
 
 async function createContainer(options: ReadinessOptions): Promise<ContainerIdentity> {
@@ -102,7 +135,7 @@ async function judge(
     return;
   }
   store.setUnready(spec.sandboxId, reasons);
-  await driver.stop(spec, container.containerId, STOP_GRACE_MS);
+  await driver.stop(spec, container.containerId, REFUSED_STOP_MS);
   throw new HoldfastError("ATTESTATION_FAILED", `the sandbox is not ready: ${reasons.join("; ")}`);
 }
 

@@ -4,14 +4,13 @@
  */
 import type { Clock } from "../protocol/clock.ts";
 import { asHoldfastError, HoldfastError } from "../protocol/errors.ts";
-import { LIMITS } from "../protocol/limits.ts";
-import type { Result } from "../protocol/methods.ts";
 import type { Settlement } from "../protocol/settlement.ts";
 import { knownLaunch } from "./admission.ts";
 import { catchUp } from "./catch-up.ts";
-import { makeReady, type Ready, STOP_GRACE_MS } from "./readiness.ts";
+import { makeReady, type Ready } from "./readiness.ts";
 import { forwardTo, type ModelRoute } from "./relay/forwarder.ts";
 import { openSandboxLink, type SandboxLink } from "./sandbox-link.ts";
+import { createSandboxSight, type SandboxSight } from "./sandbox-sight.ts";
 import {
   directoryModes,
   makeSandboxDirectory,
@@ -19,16 +18,17 @@ import {
   type SandboxPaths,
   sandboxToken,
 } from "./sandboxes/directory.ts";
-import type { SandboxDriver, SandboxSpec, SandboxState } from "./sandboxes/sandbox.ts";
+import type { SandboxDriver, SandboxSpec } from "./sandboxes/sandbox.ts";
 import type { SandboxRow } from "./store/records.ts";
 import type { Applied, Store } from "./store/store.ts";
 import type { LiveTurn } from "./turn-handle.ts";
 import { createTurnWatch } from "./turn-watch.ts";
 import { closeServer, listenOn } from "./unix-server.ts";
 
-/** How long a bridge that runs may take to dial, when somebody only wants to look. */
-const LOOK_MS = LIMITS.reconnectLongestMs + 2000;
-
+/** The bridge stops in order within 50 s, and ends by itself beyond; then the engine kills it. */
+const STOP_GRACE_MS = 60_000;
+/** What a container ends with that was killed. */
+const KILLED = 137;
 /** After a stop: what the bridge said last is read for so long at most. */
 const LAST_WORDS_MS = 1000;
 
@@ -41,16 +41,15 @@ export interface SandboxContext {
   takeOver: boolean;
   route: ModelRoute;
   onWarning(what: string, detail: string): void;
+  /** Told of what happens in it, behind the store. */
+  observer: {
+    applied(entries: Applied["events"]): void;
+    settled(turn: string): void;
+    linkUp(): void;
+  };
 }
 
-export interface Sight {
-  place: SandboxState | "unknown";
-  /** What its bridge says is resident; null when it could not be asked, and then `why` says so. */
-  status: Result<"bridge.status"> | null;
-  why: string;
-}
-
-export interface LiveSandbox {
+export interface LiveSandbox extends SandboxSight {
   readonly id: string;
   readonly turns: Map<string, LiveTurn>;
   /** Ready for a turn: attested in this start. Throws with the reason otherwise. */
@@ -60,8 +59,8 @@ export interface LiveSandbox {
    * missing one ends its turns. Returns once it listens, or with the reason why it can't; that is tried again.
    */
   takeUp(): Promise<HoldfastError | null>;
-  /** What is there now, as far as it can be seen: nothing is started, stopped or trusted for it. Never throws. */
-  look(): Promise<Sight>;
+  /** Listens for a bridge that may still run, so that its events come in. */
+  attach(): Promise<void>;
   /** Asks the bridge what became of turns whose submission it did not answer clearly. */
   recover(): void;
   /** Names a turn that is about to be sent: recovery leaves it alone until `sent`. */
@@ -86,6 +85,8 @@ export function createLiveSandbox(id: string, context: SandboxContext): LiveSand
   let isAttested = false;
   /** Links that came up so far: whoever awaits something knows whether it is still the same one. */
   let links = 0;
+  /** Why the one that was attested takes no new turn. */
+  let outdated: string | null = null;
   /** Why the bridge that dialled last was refused. */
   let refusal: HoldfastError | null = null;
   const wakeUp: Array<() => void> = [];
@@ -104,6 +105,7 @@ export function createLiveSandbox(id: string, context: SandboxContext): LiveSand
     generation,
     directory: paths.directory,
   });
+  const isBusy = () => store.openTurnsOf(id).some((turn) => !unsent.has(turn.id));
   const isQuiet = () => isClosed || ending !== null;
 
   const watch = createTurnWatch({
@@ -132,6 +134,7 @@ export function createLiveSandbox(id: string, context: SandboxContext): LiveSand
       const { event } = entry;
       if ("turn" in event && event.type !== "turn.ended") turns.get(event.turn)?.event(entry);
     }
+    context.observer.applied(applied.events);
     for (const { turn, settlement } of applied.settled) settle(turn, settlement);
     for (const turn of applied.conflicts) {
       context.onWarning("native id of another member", turn);
@@ -150,6 +153,7 @@ export function createLiveSandbox(id: string, context: SandboxContext): LiveSand
     watch.turnEnded();
     turns.get(turn)?.settle(settlement);
     turns.delete(turn);
+    context.observer.settled(turn);
   }
 
   function wake(): void {
@@ -163,6 +167,7 @@ export function createLiveSandbox(id: string, context: SandboxContext): LiveSand
     refusal = null;
     wake();
     watch.recover();
+    context.observer.linkUp();
   }
 
   function onDown(cause: HoldfastError | null): void {
@@ -251,20 +256,7 @@ export function createLiveSandbox(id: string, context: SandboxContext): LiveSand
     }
   }
 
-  async function look(): Promise<Sight> {
-    let place: Sight["place"] = "unknown";
-    try {
-      const { container, ...found } = row();
-      if (container === null) return { place: "stopped", status: null, why: "no container was made yet" };
-      place = await driver.state(specOf({ container, ...found }), container.containerId);
-      if (place !== "running") return { place, status: null, why: `the sandbox is ${place}` };
-      await attach();
-      const status = await (await connected(LOOK_MS)).request("bridge.status", {});
-      return { place, status, why: "" };
-    } catch (error) {
-      return { place, status: null, why: asHoldfastError(error).message };
-    }
-  }
+  const sight = createSandboxSight({ id, store, driver, row, specOf, attach, link: () => link, connected });
 
   // --- up and down
 
@@ -291,18 +283,23 @@ export function createLiveSandbox(id: string, context: SandboxContext): LiveSand
       spec: specOf(found),
       pinned,
       container: found.container,
-      attested: () => (isAttested && link?.isUp() ? link : null),
+      // One of an earlier build is judged anew once its turns have ended.
+      attested: () =>
+        isAttested && link?.isUp() && (outdated === null || isBusy()) ? { link, outdated } : null,
+      isBusy,
       connected,
       onStart() {
         if (isQuiet()) throw new HoldfastError("STOPPED");
         refusal = null;
       },
     });
-    if (isAttested) return made;
-    const mine = links;
-    await catchUp({ sandboxId: id, link: made.link, store, clock, onWarning: context.onWarning });
-    if (links !== mine || !made.link.isUp()) throw new HoldfastError("LINK_CLOSED");
+    if (!isAttested) {
+      const mine = links;
+      await catchUp({ sandboxId: id, link: made.link, store, clock, onWarning: context.onWarning });
+      if (links !== mine || !made.link.isUp()) throw new HoldfastError("LINK_CLOSED");
+    }
     isAttested = true;
+    outdated = made.outdated;
     return made;
   }
 
@@ -324,8 +321,9 @@ export function createLiveSandbox(id: string, context: SandboxContext): LiveSand
     id,
     turns,
     ready,
-    look,
+    ...sight,
     recover: watch.recover,
+    attach,
     async takeUp() {
       const fault = await attach().then(
         () => null,
@@ -351,9 +349,12 @@ export function createLiveSandbox(id: string, context: SandboxContext): LiveSand
         if (found.container === null) return detach();
         // Attached, so that the settlements of what the bridge aborts come in before it ends.
         await attach();
-        await driver.stop(specOf(found), found.container.containerId, STOP_GRACE_MS);
+        const code = await driver.stop(specOf(found), found.container.containerId, STOP_GRACE_MS);
+        if (code !== null) store.audit("sandbox.stopped", id, `exit code ${code}`);
+        if (code === KILLED) context.onWarning("the stop was not clean", "its bridge had to be killed");
         if (link?.isUp()) await change(LAST_WORDS_MS);
         watch.endSent("sandbox_stopped", "the sandbox was stopped; nobody saw the turn's end");
+        store.setResidents(id, []);
         await detach();
       });
     },
@@ -367,6 +368,7 @@ export function createLiveSandbox(id: string, context: SandboxContext): LiveSand
         const found = store.sandbox(id);
         if (found?.container != null) await driver.remove(specOf(found), found.container.containerId);
         watch.endSent("sandbox_removed", "the sandbox was removed; nobody saw the turn's end");
+        store.setResidents(id, []);
         await detach();
         await removeSandboxDirectory(paths);
       });

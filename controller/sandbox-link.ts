@@ -107,9 +107,14 @@ export async function openSandboxLink(options: SandboxLinkOptions): Promise<Sand
       },
       onClose(cause) {
         cancelHandshake();
-        if (current !== endpoint) return;
-        current = null;
-        options.onDown(cause);
+        if (current === endpoint) {
+          current = null;
+          options.onDown(cause);
+        } else if (!sawHello && current === null && cause?.code === "FRAME_INVALID") {
+          // A helper of another version, or none at all: it would dial again for ever.
+          const why = `what the bridge says can't be read: ${cause.message}`;
+          options.onDown(new HoldfastError("ATTESTATION_FAILED", why));
+        }
       },
     });
     const cancelHandshake = clock.after(LIMITS.handshakeMs, () => {

@@ -6,6 +6,10 @@ import { Count, Digest } from "./ids.ts";
 import { CliName } from "./locator.ts";
 import { HELPER_FEATURES, HELPER_PIN, PINNED_VERSION, readPin } from "./pin.ts";
 
+/** How the bridge's life before this one ended: with its mark of a clean stop, without it, or there was none. */
+export const EarlierEnd = z.enum(["none", "clean", "unclean"]);
+export type EarlierEnd = z.infer<typeof EarlierEnd>;
+
 /** What the running helper says about itself over the link. Untrusted, and compared with what the host measured. */
 export const HelperReport = z.object({
   pin: z.string().check(z.maxLength(512)),
@@ -17,6 +21,7 @@ export const HelperReport = z.object({
   proof: Digest,
   helperSha256: Digest,
   epoch: Count,
+  earlierEnd: EarlierEnd,
 });
 export type HelperReport = z.infer<typeof HelperReport>;
 
@@ -39,6 +44,8 @@ export interface AttestationFacts {
     manifest: { sha256: string } | { problem: string } | null;
     /** Mounts that are not on the allow list. */
     foreignMounts: readonly string[];
+    /** Changes over the image's own code in the sandbox's file system: CLIs, node, programs, libraries. */
+    changedCode: readonly string[];
   };
   /** False for `process` sandboxes, which have no image. */
   hasImage: boolean;
@@ -61,6 +68,7 @@ export function attest(facts: AttestationFacts): string[] {
       reasons.push("the manifest's bytes differ from the built one");
   }
   for (const mount of measured.foreignMounts) reasons.push(`a mount is not on the allow list: ${mount}`);
+  for (const change of measured.changedCode) reasons.push(`a file of the image was changed: ${change}`);
   if ("problem" in measured.helper)
     reasons.push(`the helper's bytes can't be measured: ${measured.helper.problem}`);
   else if (measured.helper.sha256 !== expected.helperSha256)

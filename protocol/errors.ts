@@ -83,6 +83,10 @@ export const ERROR_CATALOGUE = {
     next: "Nothing: the member takes turns.",
   },
   INTERNAL: { summary: "A fault of Holdfast itself.", next: "Report it with the log." },
+  LAUNCH_LIMIT: {
+    summary: "The member has had as many launch configurations as are kept.",
+    next: "Start a new member.",
+  },
   LINK_CLOSED: { summary: "The link to the other side closed.", next: "It reconnects by itself; ask again." },
   LINK_TIMEOUT: {
     summary: "The other side did not answer in time.",
@@ -158,9 +162,21 @@ export const ERROR_CATALOGUE = {
     next: "Submit again.",
   },
   SANDBOX_EXISTS: { summary: "A sandbox with this id exists.", next: "Use another id, or the existing one." },
+  SANDBOX_FOREIGN: {
+    summary: "What stands at the sandbox's place is not what this store made; it is left alone.",
+    next: "Look at it yourself; remove it by hand if it is to go.",
+  },
   SANDBOX_NOT_RUNNING: { summary: "The sandbox does not run.", next: "Start it." },
+  SANDBOX_OUTDATED: {
+    summary: "The sandbox was made by an earlier build; turns that run in it are followed to their end.",
+    next: "Wait for them; use the build that it was made by, or a new sandbox.",
+  },
   SANDBOX_UNKNOWN: { summary: "There is no such sandbox.", next: "List them with `holdfast sandbox ls`." },
   STOPPED: { summary: "This side is stopping.", next: "Start it again." },
+  STORE_DAMAGED: {
+    summary: "A record of the store is not what was written.",
+    next: "Run `holdfast store check`; bring the store back from a backup.",
+  },
   STORE_ERROR: {
     summary: "The store could not be read or written; nothing was sent.",
     next: "Run `holdfast doctor`; check the disk.",

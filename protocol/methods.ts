@@ -38,6 +38,8 @@ export const METHODS = {
           tookLastTurn: z.boolean(),
           launchDigest: Digest,
           launchParts: LaunchParts,
+          /** Resident memory of all processes of the slot; pages that they share count in each. */
+          rssBytes: z.nullable(Count),
         }),
       ),
       /** Turns that were taken and have not ended. */

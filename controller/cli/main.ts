@@ -6,10 +6,12 @@ import { type Command, readWords } from "./command.ts";
 import { demo } from "./demo.ts";
 import { doctor } from "./doctor.ts";
 import { readEnvironment } from "./environment.ts";
+import { hostShow } from "./host.ts";
 import { imageBuild } from "./image.ts";
 import { memberInspect, memberList } from "./member.ts";
 import { createOutput, type Output } from "./output.ts";
 import { sandboxList, sandboxRemove, sandboxStop } from "./sandbox.ts";
+import { storeBackup, storeCheck } from "./store.ts";
 import { tourTurn } from "./tour-turn.ts";
 import { turnShow } from "./turn.ts";
 import { turnInspect } from "./turn-inspect.ts";
@@ -24,8 +26,11 @@ const COMMANDS: readonly Command[] = [
   sandboxRemove,
   memberList,
   memberInspect,
+  hostShow,
   turnShow,
   turnInspect,
+  storeBackup,
+  storeCheck,
 ];
 
 /** Started by the tour alone. */

@@ -23,20 +23,31 @@ export const turnShow: Command = {
     output.line(
       `submitted ${iso(turn.submitted_at)}, ${turn.text_bytes} bytes, SHA-256 ${turn.text_sha256.slice(0, 16)}…`,
     );
+    if (turn.launch !== null) output.line(`launch configuration ${turn.launch.slice(0, 16)}…`);
     for (const { at, event } of events) output.line(`  ${iso(at)}  ${event.type}`);
-    if (turn.settlement !== null) showSettlement(turn.settlement, output);
+    if (turn.settlement !== null) showSettlement(turn.settlement, turn.queued_ms, output);
     return 0;
   },
 };
 
-function showSettlement(settlement: Settlement, output: Output): void {
+/** What of it was the process's start, and the wait for that. */
+function startOf(prepareMs: number | null, queuedMs: number | null): string {
+  const parts = [
+    ...(prepareMs === null ? [] : [`${seconds(prepareMs)} of it to have the process ready`]),
+    ...(queuedMs === null || queuedMs < 1 ? [] : [`${seconds(queuedMs)} before it in the queue`]),
+  ];
+  return parts.length === 0 ? "" : `, ${parts.join(", ")}`;
+}
+
+function showSettlement(settlement: Settlement, queuedMs: number | null, output: Output): void {
   const { outcome, settled, context, contextReason, session, error, timings } = settlement;
   output.line();
   output.line(`outcome ${outcome}, ${settled ? "settled natively" : "not settled"}`, "bold");
   output.line(`context ${context ?? "-"}${contextReason === "" ? "" : ` (${oneLine(contextReason)})`}`);
   if (session !== null) output.line(`native id ${session.nativeId}, last message ${session.tail?.id ?? "-"}`);
   if (error !== null) output.line(`error ${error.code}: ${oneLine(error.message)}`);
-  if (timings.totalMs !== null) output.line(`took ${seconds(timings.totalMs)}`);
+  if (timings.totalMs !== null)
+    output.line(`took ${seconds(timings.totalMs)}${startOf(timings.prepareMs, queuedMs)}`);
   const rows = settlement.evidence.map((piece) => [
     iso(piece.at),
     piece.source,

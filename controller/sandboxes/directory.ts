@@ -3,8 +3,8 @@
  * container, so nothing in it can be swapped for a link from inside; owner-only, so nobody else on the host can dial.
  */
 import { randomBytes } from "node:crypto";
-import { mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { lstat, mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
 import type { BridgeConfig } from "../../protocol/bridge-config.ts";
 import { HoldfastError } from "../../protocol/errors.ts";
 
@@ -39,6 +39,24 @@ export function directoryModes(): { directory: number; file: number } {
 
 export async function makeSandboxDirectory(paths: SandboxPaths): Promise<void> {
   await mkdir(paths.directory, { recursive: true, mode: directoryModes().directory });
+  await checkSandboxDirectory(paths.directory);
+}
+
+/**
+ * The folder is what this host made, or missing (then false). What an agent of a `process` sandbox put in its place is
+ * neither written nor removed: behind a link it is somebody else's. Throws SANDBOX_FOREIGN.
+ */
+export async function checkSandboxDirectory(directory: string): Promise<boolean> {
+  for (const path of [dirname(directory), directory]) {
+    const found = await lstat(path).catch((error: NodeJS.ErrnoException) => {
+      if (error.code === "ENOENT") return null;
+      throw new HoldfastError("STORE_ERROR", `${path} can't be looked at`, { cause: error });
+    });
+    if (found === null) return false;
+    if (!found.isDirectory() || found.uid !== (process.getuid?.() ?? found.uid))
+      throw new HoldfastError("SANDBOX_FOREIGN", `${path} is no folder of this host's`);
+  }
+  return true;
 }
 
 /** The sandbox's token: made once, and the same after every restart of either side. */
@@ -64,10 +82,12 @@ export async function writeBridgeConfig(paths: SandboxPaths, config: BridgeConfi
 }
 
 export async function removeSandboxDirectory(paths: SandboxPaths): Promise<void> {
-  await rm(paths.directory, { recursive: true, force: true });
+  if (await checkSandboxDirectory(paths.directory))
+    await rm(paths.directory, { recursive: true, force: true });
 }
 
 async function replaceFile(path: string, text: string): Promise<void> {
+  await checkSandboxDirectory(dirname(path));
   const temporary = `${path}.${randomBytes(6).toString("hex")}`;
   // Flushed before the rename: after a power cut the name must not stand for an empty file.
   await writeFile(temporary, text, { mode: directoryModes().file, flush: true });

@@ -9,6 +9,7 @@ import { DEFAULT_LIMITS, type DriverLimits } from "../../protocol/bridge-config.
 import { HoldfastError } from "../../protocol/errors.ts";
 import { parsedJson } from "../parsed-json.ts";
 import { type EngineApi, engineValue, expectOk } from "./engine-api.ts";
+import { codeChanges, LayerChanges } from "./layer-changes.ts";
 import type { PinnedBuild, SandboxDriver, SandboxSpec } from "./sandbox.ts";
 import { plainFileOf } from "./tar-file.ts";
 
@@ -23,6 +24,8 @@ const IN_IMAGE = {
 } as const;
 const SLOT_GID = 20_000;
 const FIRST_SLOT_UID = 20_001;
+/** The list of changes names each file of the writable layer: some three million. Beyond: ENGINE_MISSING, not started. */
+const CHANGES_BYTES = 256 * 1024 * 1024;
 const LABEL = "dev.holdfast.sandbox";
 const STORE_LABEL = "dev.holdfast.store";
 
@@ -58,7 +61,7 @@ const ImageRecord = z.object({
 
 const Inspected = z.object({
   Image: z.string(),
-  State: z.object({ Running: z.boolean() }),
+  State: z.object({ Running: z.boolean(), ExitCode: z.optional(z.number()) }),
   Mounts: z.array(z.object({ Destination: z.string(), RW: z.boolean(), Source: z.optional(z.string()) })),
   Config: z.object({ Labels: z.nullable(z.record(z.string(), z.string())) }),
 });
@@ -104,6 +107,15 @@ export function dockerSandboxes(options: DockerOptions): SandboxDriver {
     return engineValue("inspect the container", answer, Inspected);
   }
 
+  /** False when it is gone. Whatever does not carry this store's labels is not ours to touch. Throws SANDBOX_FOREIGN. */
+  async function isOurs(spec: SandboxSpec, containerId: string): Promise<boolean> {
+    const found = await inspect(containerId);
+    if (found === null) return false;
+    const labels = found.Config.Labels ?? {};
+    if (labels[LABEL] === spec.sandboxId && labels[STORE_LABEL] === spec.storeId) return true;
+    throw new HoldfastError("SANDBOX_FOREIGN", `the container ${containerId} carries other labels`);
+  }
+
   /** Digest of a file in the container's own file system, or why it can't be trusted. */
   async function measureFile(
     containerId: string,
@@ -121,6 +133,14 @@ export function dockerSandboxes(options: DockerOptions): SandboxDriver {
       if (error instanceof HoldfastError) return { problem: error.message };
       throw error;
     }
+  }
+
+  /** The layers below are the image's, which is known by its id. */
+  async function changedCode(containerId: string): Promise<string[]> {
+    const answer = await engine.call("GET", `/containers/${containerId}/changes`, {
+      answerBytes: CHANGES_BYTES,
+    });
+    return codeChanges(engineValue("list the changes", answer, LayerChanges));
   }
 
   async function pinLabel(imageId: string): Promise<string | null> {
@@ -164,20 +184,25 @@ export function dockerSandboxes(options: DockerOptions): SandboxDriver {
       const made = engineValue("create the container", answer, Created);
       return { containerId: made.Id, imageId: imageId ?? "" };
     },
-    async start(_, containerId) {
+    async start(spec, containerId) {
+      await isOurs(spec, containerId);
       expectOk(
         "start the container",
         await engine.call("POST", `/containers/${containerId}/start`, { limitMs: 60_000 }),
       );
     },
-    async stop(_, containerId, graceMs) {
+    async stop(spec, containerId, graceMs) {
+      if (!(await isOurs(spec, containerId))) return null;
       const seconds = Math.max(1, Math.ceil(graceMs / 1000));
       const answer = await engine.call("POST", `/containers/${containerId}/stop?t=${seconds}`, {
         limitMs: graceMs + 30_000,
       });
-      if (answer.status !== 404) expectOk("stop the container", answer);
+      if (answer.status === 404) return null;
+      expectOk("stop the container", answer);
+      return (await inspect(containerId))?.State.ExitCode ?? null;
     },
-    async remove(_, containerId) {
+    async remove(spec, containerId) {
+      if (!(await isOurs(spec, containerId))) return;
       const answer = await engine.call("DELETE", `/containers/${containerId}?force=true&v=true`, {
         limitMs: 60_000,
       });
@@ -191,10 +216,11 @@ export function dockerSandboxes(options: DockerOptions): SandboxDriver {
     async measure(spec, containerId) {
       const found = await inspect(containerId);
       if (found === null) throw new HoldfastError("CONTEXT_LOST", "the container is gone");
-      const [helper, manifest, label] = await Promise.all([
+      const [helper, manifest, label, changed] = await Promise.all([
         measureFile(containerId, IN_IMAGE.bridge),
         measureFile(containerId, IN_IMAGE.manifest),
         pinLabel(found.Image),
+        changedCode(containerId),
       ]);
       const isForeign = (mount: (typeof found.Mounts)[number]) =>
         mount.Destination !== IN_IMAGE.mount || mount.RW || mount.Source !== spec.directory;
@@ -206,6 +232,7 @@ export function dockerSandboxes(options: DockerOptions): SandboxDriver {
         helper,
         manifest,
         foreignMounts: found.Mounts.filter(isForeign).map((mount) => mount.Destination),
+        changedCode: changed,
       };
     },
     async list(storeId) {

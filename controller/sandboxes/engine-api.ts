@@ -15,15 +15,19 @@ export interface EngineAnswer {
   body: Buffer;
 }
 
+interface CallOptions {
+  body?: unknown;
+  /** Default 30 000. */
+  limitMs?: number;
+  /** Of the answer; default 64 MiB. Beyond: ENGINE_MISSING, as for a broken one. */
+  answerBytes?: number;
+}
+
 export interface EngineApi {
   /** False when nothing answers within two seconds. */
   ping(): Promise<boolean>;
   /** Throws ENGINE_MISSING when nothing answers. Statuses are the caller's to judge. */
-  call(
-    method: "GET" | "POST" | "DELETE",
-    path: string,
-    options?: { body?: unknown; limitMs?: number },
-  ): Promise<EngineAnswer>;
+  call(method: "GET" | "POST" | "DELETE", path: string, options?: CallOptions): Promise<EngineAnswer>;
   close(): void;
 }
 
@@ -36,7 +40,8 @@ export function engineSocket(dockerHost: string | undefined): string {
 export function openEngine(socketPath: string): EngineApi {
   const agent = new Agent({ keepAlive: true, maxSockets: 16 });
 
-  function exchange(method: string, path: string, body: unknown, limitMs: number): Promise<EngineAnswer> {
+  function exchange(method: string, path: string, options: CallOptions): Promise<EngineAnswer> {
+    const { body, limitMs = 30_000, answerBytes = ANSWER_BYTES } = options;
     return new Promise((resolve, reject) => {
       const payload = body === undefined ? undefined : Buffer.from(JSON.stringify(body));
       const call = request({
@@ -60,7 +65,7 @@ export function openEngine(socketPath: string): EngineApi {
       };
       call.once("error", fail);
       call.once("response", (response) => {
-        readBody(response).then((bytes) => {
+        readBody(response, answerBytes).then((bytes) => {
           clearTimeout(timer);
           resolve({ status: response.statusCode ?? 0, body: bytes });
         }, fail);
@@ -72,24 +77,23 @@ export function openEngine(socketPath: string): EngineApi {
   return {
     async ping() {
       try {
-        return (await exchange("GET", "/_ping", undefined, 2000)).status === 200;
+        return (await exchange("GET", "/_ping", { limitMs: 2000 })).status === 200;
       } catch (error) {
         if (error instanceof HoldfastError && error.code === "ENGINE_MISSING") return false;
         throw error;
       }
     },
-    call: (method, path, options = {}) =>
-      exchange(method, VERSION + path, options.body, options.limitMs ?? 30_000),
+    call: (method, path, options = {}) => exchange(method, VERSION + path, options),
     close: () => agent.destroy(),
   };
 }
 
-async function readBody(response: IncomingMessage): Promise<Buffer> {
+async function readBody(response: IncomingMessage, limitBytes: number): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let bytes = 0;
   for await (const chunk of response as AsyncIterable<Buffer>) {
     bytes += chunk.length;
-    if (bytes > ANSWER_BYTES) throw new Error(`an answer exceeds ${ANSWER_BYTES} bytes`);
+    if (bytes > limitBytes) throw new Error(`an answer exceeds ${limitBytes} bytes`);
     chunks.push(chunk);
   }
   return Buffer.concat(chunks);

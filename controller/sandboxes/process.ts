@@ -9,13 +9,14 @@
 
 import { spawn } from "node:child_process";
 import { createHash, randomUUID } from "node:crypto";
-import { closeSync, openSync } from "node:fs";
+import { closeSync, constants, openSync } from "node:fs";
 import { copyFile, mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { basename, join } from "node:path";
 import * as z from "zod/mini";
 import { DEFAULT_LIMITS, type DriverLimits } from "../../protocol/bridge-config.ts";
 import { HoldfastError } from "../../protocol/errors.ts";
 import { CliName } from "../../protocol/locator.ts";
+import { checkSandboxDirectory } from "./directory.ts";
 import type { SandboxDriver, SandboxSpec } from "./sandbox.ts";
 
 export interface ProcessOptions {
@@ -132,15 +133,20 @@ export function processSandboxes(options: ProcessOptions): SandboxDriver {
     async create(spec) {
       for (const name of ["state", "slots", "workspace"])
         await mkdir(fileOf(spec, name), { recursive: true, mode: 0o700 });
-      await copyFile(options.bridgePath, fileOf(spec, "bridge.cjs"));
-      for (const path of beside) await copyFile(path, fileOf(spec, basename(path)));
+      // In the place of whatever is there: copied over, a link would lead elsewhere.
+      for (const path of [options.bridgePath, ...beside]) {
+        const target = fileOf(spec, path === options.bridgePath ? "bridge.cjs" : basename(path));
+        await rm(target, { recursive: true, force: true });
+        await copyFile(path, target, constants.COPYFILE_EXCL);
+      }
       const containerId = `process-${randomUUID()}`;
       await write(spec, { containerId, pid: null, startTicks: "" });
       return { containerId, imageId: "none" };
     },
     async start(spec, containerId) {
       if ((await alive(spec)) !== null) return;
-      const log = openSync(fileOf(spec, "bridge.log"), "a", 0o600);
+      await checkSandboxDirectory(spec.directory);
+      const log = openLog(fileOf(spec, "bridge.log"));
       try {
         const child = spawn(options.node, [fileOf(spec, "bridge.cjs"), fileOf(spec, "bridge.json")], {
           cwd: spec.directory,
@@ -158,8 +164,13 @@ export function processSandboxes(options: ProcessOptions): SandboxDriver {
         closeSync(log);
       }
     },
-    stop: (spec, _, graceMs) => stop(spec, graceMs),
+    async stop(spec, _, graceMs) {
+      await stop(spec, graceMs);
+      // It may be the child of another controller.
+      return null;
+    },
     async remove(spec) {
+      if (!(await checkSandboxDirectory(spec.directory))) return;
       await stop(spec, REMOVE_GRACE_MS);
       await endLeft(spec);
       const own = ["state", "slots", "workspace", "bridge.cjs", "bridge.log", "process.json"];
@@ -178,19 +189,32 @@ export function processSandboxes(options: ProcessOptions): SandboxDriver {
       } catch (error) {
         helper = { problem: error instanceof Error ? error.message : String(error) };
       }
-      return { imageId: null, pinLabel: null, helper, manifest: null, foreignMounts: [] };
+      return { imageId: null, pinLabel: null, helper, manifest: null, foreignMounts: [], changedCode: [] };
     },
     list: async () => [],
     async logTail(spec) {
-      const text = await readFile(fileOf(spec, "bridge.log"), "utf8").catch(
+      const flag = constants.O_RDONLY | constants.O_NOFOLLOW;
+      const text = await readFile(fileOf(spec, "bridge.log"), { encoding: "utf8", flag }).catch(
         (error: NodeJS.ErrnoException) => {
-          if (error.code === "ENOENT") return "";
+          // A link is none of ours, and what it leads to nobody's log.
+          if (error.code === "ENOENT" || error.code === "ELOOP") return "";
           throw error;
         },
       );
       return text.slice(-LOG_TAIL_CHARS);
     },
   };
+}
+
+/** Agents of this sandbox are the same user: the log may be a link by now, and what it leads to is not ours to write. */
+function openLog(path: string): number {
+  const flags = constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT | constants.O_NOFOLLOW;
+  try {
+    return openSync(path, flags, 0o600);
+  } catch (cause) {
+    if ((cause as NodeJS.ErrnoException).code !== "ELOOP") throw cause;
+    throw new HoldfastError("SANDBOX_FOREIGN", `${path} is a link`, { cause });
+  }
 }
 
 async function digestOf(path: string): Promise<string> {

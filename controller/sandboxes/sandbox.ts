@@ -37,8 +37,11 @@ export interface SandboxDriver {
   /** Makes it, without starting it. Returns the id that it is bound to from now on. */
   create(spec: SandboxSpec): Promise<{ containerId: string; imageId: string }>;
   start(spec: SandboxSpec, containerId: string): Promise<void>;
-  /** Polite, then forced, within the limit. No effect on one that does not run. */
-  stop(spec: SandboxSpec, containerId: string, graceMs: number): Promise<void>;
+  /**
+   * Polite, then forced, within the limit. No effect on one that does not run. Returns what its bridge ended with (137:
+   * it was killed), or null where nobody can know.
+   */
+  stop(spec: SandboxSpec, containerId: string, graceMs: number): Promise<number | null>;
   /** Removes it with everything in it. No effect when it is gone. */
   remove(spec: SandboxSpec, containerId: string): Promise<void>;
   state(spec: SandboxSpec, containerId: string): Promise<SandboxState>;

@@ -107,6 +107,33 @@ export const MIGRATIONS: readonly string[] = [
   ) STRICT;
   CREATE INDEX member_events_by_member ON member_events(member, id);
   `,
+  `
+  -- What a member's CLI was launched with: the very bytes of which the digest was made, whatever wrote them. They are
+  -- never encoded anew, so a later version can't make them another revision.
+  CREATE TABLE launch_revisions (
+    member TEXT NOT NULL REFERENCES members(id),
+    sha256 TEXT NOT NULL,
+    bytes BLOB NOT NULL,
+    first_used_at REAL NOT NULL,
+    PRIMARY KEY (member, sha256)
+  ) STRICT, WITHOUT ROWID;
+  -- Digest of the turn's revision; null before its launch, and for turns of earlier layouts.
+  ALTER TABLE turns ADD COLUMN launch TEXT;
+  `,
+  `
+  -- CLI processes that are resident now, as their bridges told.
+  CREATE TABLE residents (
+    member TEXT PRIMARY KEY REFERENCES members(id),
+    sandbox TEXT NOT NULL REFERENCES sandboxes(id),
+    generation INTEGER NOT NULL,
+    since REAL NOT NULL,
+    used INTEGER NOT NULL,           -- order of last use
+    used_at REAL NOT NULL,
+    rss_bytes INTEGER
+  ) STRICT, WITHOUT ROWID;
+  -- How long the turn waited for its start; null before its launch, and for turns of earlier layouts.
+  ALTER TABLE turns ADD COLUMN queued_ms REAL;
+  `,
 ];
 
 /** For those who only look. Throws STORE_NEWER, or STORE_ERROR for a layout that its owner has to renew first. */
@@ -136,7 +163,8 @@ export function migrate(database: DatabaseSync, migrations: readonly string[] = 
   }
 }
 
-function layoutOf(database: DatabaseSync, newest: number): number {
+/** The database's layout. Throws STORE_NEWER for one that is ahead of this version. */
+export function layoutOf(database: DatabaseSync, newest: number = MIGRATIONS.length): number {
   const { user_version: layout } = database.prepare("PRAGMA user_version").get() as { user_version: number };
   if (layout <= newest) return layout;
   throw new HoldfastError("STORE_NEWER", `the store has layout ${layout}, this version knows ${newest}`);

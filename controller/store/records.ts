@@ -65,6 +65,10 @@ export const TurnRow = z.object({
   settlement: z.nullable(json(Settlement)),
   submitted_at: z.number(),
   ended_at: z.nullable(z.number()),
+  /** SHA-256 of what its CLI was launched with. */
+  launch: z.nullable(z.string()),
+  /** How long it waited for its start. */
+  queued_ms: z.nullable(z.number()),
 });
 export type TurnRow = z.infer<typeof TurnRow>;
 

@@ -8,7 +8,9 @@ import type { Settlement } from "../../protocol/settlement.ts";
 import { hostSettlement } from "../host-settlement.ts";
 import { decideFollow } from "./follow.ts";
 import { createInspections } from "./inspections.ts";
+import { noteLaunch, readRevision, readRevisions } from "./launch-revisions.ts";
 import { MemberRow, SandboxRow, TurnRow } from "./records.ts";
+import { noteProcess, readResidents, replaceResidents } from "./residents.ts";
 import { settleMember } from "./settle.ts";
 import { type Database, type DatabaseOptions, openDatabase } from "./sqlite.ts";
 import type { Applied, Store } from "./store.ts";
@@ -23,7 +25,7 @@ export interface StoreOptions extends DatabaseOptions {
 type EventOf<T extends ControlEvent["type"]> = Extract<ControlEvent, { type: T }>;
 
 /** So far a store that was set back may be behind its sandboxes, in openings or submissions. */
-const LEAP = 1_000_000;
+const LEAP = 1_000_000_000;
 
 const TURNS_OF_SANDBOX = `SELECT turns.* FROM turns JOIN members ON members.id = turns.member WHERE members.sandbox = ?`;
 
@@ -169,6 +171,7 @@ export function openStore(options: StoreOptions): Store {
         JSON.stringify(event),
       );
     }
+    noteProcess(db, row.id, event, nowAt());
     // All others are told to whoever follows the turn, and change no record.
     if (event.type === "turn.delivered")
       db.run("UPDATE turns SET state = 'delivered' WHERE id = ? AND state = 'admitted'", event.turn);
@@ -302,7 +305,7 @@ export function openStore(options: StoreOptions): Store {
         const number = owner.submissions + 1;
         db.run("UPDATE members SET submissions = ? WHERE id = ?", number, memberId);
         db.run(
-          "INSERT INTO turns VALUES (?, ?, ?, 'admitted', ?, ?, NULL, ?, NULL)",
+          "INSERT INTO turns (id, member, number, state, text_sha256, text_bytes, submitted_at) VALUES (?, ?, ?, 'admitted', ?, ?, ?)",
           id,
           memberId,
           number,
@@ -372,6 +375,16 @@ export function openStore(options: StoreOptions): Store {
         db.run("UPDATE sandboxes SET applied = ? WHERE id = ?", at, id);
         return applied;
       }),
+
+    noteLaunch: (id, bytes, queuedMs) =>
+      db.write(() => noteLaunch(db, present(turn(id)), bytes, queuedMs, nowAt())),
+    launchOf(id) {
+      const found = turn(id);
+      return found?.launch == null ? null : present(readRevision(db, found.member, found.launch));
+    },
+    launchesOf: (id) => readRevisions(db, id),
+    residents: () => readResidents(db),
+    setResidents: (id, seen) => db.write(() => replaceResidents(db, id, seen, nowAt())),
 
     end: (id, settlement) => db.write(() => endRecord(id, settlement)),
     close: () => db.close(),

@@ -13,6 +13,13 @@ import { type OwnerLock, takeOwnerLock } from "./owner-lock.ts";
 /** The store's file in its folder. */
 export const STORE_FILE = "holdfast.db";
 
+/** In `meta` of a backup: when it was made. The first owner of a copy finds it, and knows that time has gone by without it. */
+export const BACKUP_MARK = "backup_at";
+/** In `meta` of a store that was brought back: the time of its backup. */
+const RESTORED_MARK = "restored_from";
+/** Bridges keep the highest fence that they have seen; the owners behind a backup raised it by one each. */
+const RESTORED_FENCE_STEP = 1_000_000;
+
 /** The part of the store that knows SQL but no meaning. */
 export interface Database {
   /** Ours: the one that every write is checked against. */
@@ -63,6 +70,7 @@ export function openDatabase(options: DatabaseOptions): Database {
     chmodSync(path, 0o600);
     database.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON");
     migrate(database);
+    noteRestore(database);
     return wrap(database, raiseFence(database), lock);
   } catch (cause) {
     database?.close();
@@ -80,6 +88,21 @@ function checkWritable(path: string, busyMs: number): void {
   } finally {
     database.close();
   }
+}
+
+/**
+ * A store that was brought back from a backup starts above every fence of its lost life. What else its sandboxes are ahead
+ * of, they say when they dial.
+ */
+function noteRestore(database: DatabaseSync): void {
+  const isBackup = database.prepare(`SELECT value FROM meta WHERE name = '${BACKUP_MARK}'`).get();
+  if (isBackup === undefined) return;
+  database.exec(`
+    BEGIN IMMEDIATE;
+    DELETE FROM meta WHERE name = '${RESTORED_MARK}';
+    UPDATE meta SET name = '${RESTORED_MARK}' WHERE name = '${BACKUP_MARK}';
+    UPDATE meta SET value = CAST(CAST(value AS INTEGER) + ${RESTORED_FENCE_STEP} AS TEXT) WHERE name = 'fence';
+    COMMIT`);
 }
 
 function raiseFence(database: DatabaseSync): number {

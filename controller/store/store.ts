@@ -6,6 +6,7 @@ import type { ControlEvent, NumberedEvent } from "../../protocol/events.ts";
 import type { CliName, ContainerIdentity, Locator } from "../../protocol/locator.ts";
 import type { Settlement } from "../../protocol/settlement.ts";
 import type { JournalSight } from "./follow.ts";
+import type { LaunchRevision } from "./launch-revisions.ts";
 import type {
   InspectionRow,
   MemberOptions,
@@ -15,6 +16,7 @@ import type {
   TurnRow,
   Wanted,
 } from "./records.ts";
+import type { ResidentRow, SeenResident } from "./residents.ts";
 
 interface NewTurn {
   id: string;
@@ -70,6 +72,15 @@ export interface Store {
    */
   admit(turn: NewTurn): { turn: TurnRow; member: MemberRow };
   turn(id: string): TurnRow | null;
+  /**
+   * What the turn's CLI is launched with and how long it waited for that, durable before anything is sent. Returns the
+   * digest of the bytes. Throws LAUNCH_LIMIT, and STORE_DAMAGED when other bytes are kept under their digest.
+   */
+  noteLaunch(turn: string, bytes: Uint8Array, queuedMs: number): string;
+  /** Null for a turn that was not launched, and for one of a store's first layout. Throws STORE_DAMAGED. */
+  launchOf(turn: string): LaunchRevision | null;
+  /** Oldest first. Throws STORE_DAMAGED. */
+  launchesOf(member: string): LaunchRevision[];
   turnsOf(member: string, limit: number): TurnRow[];
   openTurnsOf(sandbox: string): TurnRow[];
   /** Without its end, which is in the row; one that came after the row had ended is here. */
@@ -108,6 +119,10 @@ export interface Store {
   learnNumbers(sandbox: string, numbers: ReadonlyArray<{ member: string; number: number }>): string[];
   /** Ends a turn by the host's own knowledge (never received, container gone). No effect on one that has ended. */
   end(turn: string, settlement: Settlement): boolean;
+  /** Resident processes of all sandboxes, the longest unused first. */
+  residents(): ResidentRow[];
+  /** What a bridge says of its processes; [] when it has none or does not run. */
+  setResidents(sandbox: string, seen: readonly SeenResident[]): void;
   locatorHistory(member: string): Locator[];
   audit(what: string, subject: string, detail: string): void;
   close(): void;

@@ -1,5 +1,5 @@
-// Bench 5: a turn's transitions in the real store, for a member with a short and with a long history. Baseline: one
-// record appended to a file and synced.
+// Bench 5: a turn's transitions in the real store, for a member with a short and with a long history. Baselines: one
+// record appended to a file and synced; the whole state written anew, encoded once.
 import { type FileHandle, open } from "node:fs/promises";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
@@ -11,13 +11,17 @@ import type { Evidence } from "../../protocol/evidence.ts";
 import type { Settlement } from "../../protocol/settlement.ts";
 import { NO_USAGE } from "../../protocol/usage.ts";
 import type { Bench, BenchContext } from "./bench.ts";
-import { percentile } from "./figures.ts";
+import { median, percentile, ratios } from "./figures.ts";
 import { MEMBER } from "./member.ts";
+import { SNAPSHOT_BYTES, snapshotFolder, stateOfSize, writeSnapshot } from "./snapshot.ts";
 
+const SNAPSHOTS_A_ROUND = 3;
 const SANDBOX = "sb-bench";
 const MEMBER_ID = "m-bench";
 const NATIVE_ID = "ses_00000000000000000000000001";
 const RECORD_BYTES = 1024;
+/** What a launch is, in the size in which the controller writes it. */
+const LAUNCH = Buffer.from(JSON.stringify({ image: `sha256:${"0".repeat(64)}`, cli: "opencode", ...MEMBER }));
 
 interface History {
   store: Store;
@@ -27,6 +31,7 @@ interface History {
 
 interface Steps {
   admitMs: number[];
+  launchMs: number[];
   eventMs: number[];
   settleMs: number[];
 }
@@ -55,12 +60,16 @@ function history(directory: string, turns: number): History {
   first.follow(SANDBOX, { journalId: "bench", epoch: 1, seq: 0, acked: 0 });
   const made: History = { store: first, turns: 0, seq: 0 };
   const own = Math.min(turns, 10);
-  const steps: Steps = { admitMs: [], eventMs: [], settleMs: [] };
+  const steps = noSteps();
   for (let at = 0; at < own; at += 1) oneTurn(made, steps);
   if (turns === own) return made;
   first.close();
   multiply(join(directory, "holdfast.db"), own, turns);
   return { store: openAt(directory), turns, seq: made.seq };
+}
+
+function noSteps(): Steps {
+  return { admitMs: [], launchMs: [], eventMs: [], settleMs: [] };
 }
 
 /** Copies the last turn with its events and locator until there are so many; the member counts them as its own. */
@@ -104,6 +113,7 @@ function oneTurn(of: History, steps: Steps): void {
     of.store.apply(SANDBOX, entries);
   };
   timed(steps.admitMs, () => admitTurn(of.store, MEMBER_ID, "What is the code word?", id));
+  timed(steps.launchMs, () => of.store.noteLaunch(id, LAUNCH, 0));
   timed(steps.eventMs, () =>
     apply(
       { type: "turn.accepted", ...ids, number: of.turns },
@@ -201,24 +211,37 @@ async function measure(context: BenchContext) {
     event: [] as number[],
     settle: [] as number[],
     both: [] as number[],
+    step: [] as number[],
   });
   const kept = lengths.map(of);
   const appends: number[] = [];
   const p99s = lengths.map((): number[] => []);
+  const snapshots = {
+    folder: await snapshotFolder(context.directory),
+    writes: [] as number[],
+    encodings: [] as number[],
+  };
+  const state = stateOfSize(settlement(1), SNAPSHOT_BYTES);
   for (let round = 0; round < rounds; round += 1) {
     say(`store: round ${round + 1} of ${rounds}`);
-    const steps = lengths.map((): Steps => ({ admitMs: [], eventMs: [], settleMs: [] }));
+    const steps = lengths.map(noSteps);
     const synced: number[] = [];
     for (let turn = 0; turn < turns; turn += 1) {
       for (const [at, each] of histories.entries()) oneTurn(each, steps[at] as Steps);
       synced.push(await appendAndSync(file, bytes));
     }
     appends.push(percentile(synced, 0.5));
-    for (const [at, { admitMs, eventMs, settleMs }] of steps.entries()) {
+    const written = [];
+    for (let times = 0; times < SNAPSHOTS_A_ROUND; times += 1)
+      written.push(await writeSnapshot(snapshots.folder, state));
+    snapshots.writes.push(median(written.map(({ totalMs }) => totalMs)));
+    snapshots.encodings.push(median(written.map(({ encodeMs }) => encodeMs)));
+    for (const [at, { admitMs, launchMs, eventMs, settleMs }] of steps.entries()) {
       const both = admitMs.map((ms, turn) => ms + (settleMs[turn] ?? 0));
       kept[at]?.admit.push(percentile(admitMs, 0.5));
       kept[at]?.event.push(percentile(eventMs, 0.5));
       kept[at]?.settle.push(percentile(settleMs, 0.5));
+      kept[at]?.step.push(percentile([...admitMs, ...launchMs, ...eventMs, ...settleMs], 0.5));
       kept[at]?.both.push(percentile(both, 0.5));
       p99s[at]?.push(percentile(both, 0.99));
     }
@@ -240,9 +263,19 @@ async function measure(context: BenchContext) {
         { what: `settlement p50, ${name}`, unit: "ms", values: figures.settle },
         { what: `both p50, ${name}`, unit: "ms", values: figures.both, aim: { atMost: 1 } },
         { what: `both p99, ${name}`, unit: "ms", values: tails },
+        { what: `any of the six steps p50, ${name}`, unit: "ms", values: figures.step },
       ]),
       { what: "admission, 10 000 by 10", unit: "", values: ratio("admit"), aim: { atMost: 1.2 } },
       { what: "settlement, 10 000 by 10", unit: "", values: ratio("settle"), aim: { atMost: 1.2 } },
+      { what: "any step, 10 000 by 10", unit: "", values: ratio("step"), aim: { atMost: 1.2 } },
+      { what: "a snapshot of 9.4 MB, encoded once", unit: "ms", values: snapshots.writes },
+      { what: "in it: the encoding", unit: "ms", values: snapshots.encodings },
+      {
+        what: "a snapshot by any step, 10 000 turns",
+        unit: "",
+        values: ratios(snapshots.writes, long.step),
+        aim: { atLeast: 100 },
+      },
       { what: `append of ${RECORD_BYTES} bytes and fdatasync p50`, unit: "ms", values: appends },
       {
         what: "a durable step by an append",
@@ -252,8 +285,9 @@ async function measure(context: BenchContext) {
     ],
     notes: [
       `SQLite, WAL, synchronous=FULL. A run is ${turns} turns of each member, in turn with each other and with the append; a turn is ` +
-        "five durable steps: admission, three batches of events, settlement. Both is admission + settlement of one turn. " +
+        "six durable steps: admission, its launch configuration, three batches of events, settlement. Both is admission + settlement of one turn. " +
         `The short history grows by the measured turns, to ${10 + rounds * turns}.`,
+      `A snapshot is the state as JSON of ${SNAPSHOT_BYTES} bytes: encoded, written beside the last one, fsync, rename, fsync of the folder.`,
       "The long history is made of copies of one settled turn with its events and locator.",
     ],
   };
@@ -262,6 +296,6 @@ async function measure(context: BenchContext) {
 export const storeBench: Bench = {
   name: "store",
   about:
-    "admission and settlement transitions for a member of 10 and of 10 000 turns, against append and fdatasync",
+    "admission and settlement transitions for a member of 10 and of 10 000 turns, against append and fdatasync and against a snapshot of all",
   measure,
 };

@@ -11,6 +11,7 @@ import { openSlot } from "../../bridge/slots.ts";
 import { type BridgeConfig, DEFAULT_LIMITS } from "../../protocol/bridge-config.ts";
 import type { HoldfastError } from "../../protocol/errors.ts";
 import type { ControlEvent } from "../../protocol/events.ts";
+import type { Result } from "../../protocol/methods.ts";
 import { HELPER_FEATURES, HELPER_PIN } from "../../protocol/pin.ts";
 import { keptLog } from "../support/kept-log.ts";
 import { type LinkPeer, LinkServer } from "../support/link-server.ts";
@@ -111,6 +112,7 @@ test("a challenge is answered with pin, features, CLIs and a proof over nonce an
     proof: createHmac("sha256", TOKEN).update(`${DIGEST_B}:${DIGEST_A}`).digest("hex"),
     helperSha256: DIGEST_A,
     epoch: 1,
+    earlierEnd: "none",
   });
 });
 
@@ -271,6 +273,56 @@ test("an idle member is retired when the host asks, and the answer says whether 
 
 test("a bridge whose journal can't be opened does not start", async () => {
   await expect(begin({ ...configOf(), stateDirectory: "/dev/null/state" })).rejects.toBeInstanceOf(Error);
+});
+
+test("each life answers the challenge with how the one before it ended", async () => {
+  const config = configOf();
+  const server = await controllerOf(config);
+  const asked = async (at: number) => {
+    const answer = await (await taken(server, at)).request("bridge.challenge", { nonce: DIGEST_A });
+    return (answer as Result<"bridge.challenge">).earlierEnd;
+  };
+  const first = await begin(config);
+  expect(await asked(0)).toBe("none");
+  await first.bridge.stop();
+  const second = await begin(config);
+  expect(await asked(1)).toBe("clean");
+  // As if this life had ended without a word: the next one finds the journal as it is now.
+  const copy = configOf();
+  mkdirSync(copy.stateDirectory);
+  copyFileSync(join(config.stateDirectory, "journal"), join(copy.stateDirectory, "journal"));
+  const other = await controllerOf(copy);
+  await begin(copy);
+  const peer = await taken(other);
+  expect(await peer.request("bridge.challenge", { nonce: DIGEST_A })).toMatchObject({
+    earlierEnd: "unclean",
+  });
+  await second.bridge.stop();
+});
+
+test("a stop empties a slot that has no resident process, and leaves its mark behind everything else", async () => {
+  const config = configOf();
+  const server = await controllerOf(config);
+  const { bridge } = await begin(config);
+  const peer = await taken(server);
+  await peer.request("turn.submit", submission(1));
+  const slot = await openSlot(config, "m-1");
+  await until("the process", async () => (await listSlot(slot.mark)).length > 0);
+  await peer.request("turn.abort", { turn: "t-1" });
+  await until("the end", () => events(peer).find((event) => event.type === "turn.ended"));
+  await until("an empty slot", async () => (await listSlot(slot.mark)).length === 0);
+  const left = await startProcess({
+    command: standIn("ignores-sigterm.ts"),
+    slot,
+    environment: { PATH: "/usr/bin:/bin" },
+    generation: 9,
+    clock: realClock,
+  });
+  expect(left.hasExited()).toBe(false);
+  await within("the stop", bridge.stop());
+  expect(await listSlot(slot.mark)).toEqual([]);
+  const { records } = readRecords(readFileSync(join(config.stateDirectory, "journal")));
+  expect(records.at(-1)).toEqual({ t: "stopped" });
 });
 
 test("a stop without a controller does not wait for one", async () => {

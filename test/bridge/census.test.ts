@@ -9,6 +9,7 @@ import {
   listSlot,
   readEntry,
   reapSlot,
+  residentBytes,
   type SlotMark,
   signalIfThere,
 } from "../../bridge/census.ts";
@@ -142,4 +143,20 @@ test("processes that fork between the look and the kill are ended too", async ()
 
 test("a slot with nobody in it is empty at once", async () => {
   expect(await reapSlot(ownMark(), realClock, 0)).toEqual([]);
+});
+
+test("the memory of a slot is that of all its processes, and none without one", async () => {
+  const mark = ownMark();
+  expect(await residentBytes(mark)).toBe(0);
+  const hold =
+    "const b = Buffer.alloc(48e6, 1); process.stdout.write('held'); setInterval(() => b.length, 1e6)";
+  const [first, second] = [0, 1].map(() => start(mark, [process.execPath, "-e", hold]));
+  await Promise.all(
+    [first, second].map((child) => once(child?.stdout as NonNullable<ChildProcess["stdout"]>, "data")),
+  );
+  const both = await residentBytes(mark);
+  expect(both).toBeGreaterThan(2 * 48e6);
+  expect(both).toBeLessThan(1e9);
+  second?.kill("SIGKILL");
+  await until("its end", async () => (await residentBytes(mark)) < both - 48e6);
 });

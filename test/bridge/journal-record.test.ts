@@ -16,6 +16,7 @@ const HEADER: JournalRecord = {
 const RECORDS: JournalRecord[] = [
   HEADER,
   { t: "life", epoch: 2 },
+  { t: "stopped" },
   ...Object.values(EVENTS).map(
     (event, at): JournalRecord => ({ t: "event", entry: { seq: at + 1, at: AT, event } }),
   ),

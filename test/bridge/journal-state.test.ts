@@ -116,9 +116,24 @@ test("compacted records say the same as the state they were made of, open turns 
         if ("t" in one) applyRecord(state, one);
         else append(state, one);
       }
-      expect(reread(state)).toEqual(state);
+      // How an earlier life ended is known to this life alone; the next one looks for this one's mark.
+      expect(reread(state)).toEqual({ ...state, earlierEnd: "none" });
     }),
   );
+});
+
+test("how a life ended is told to the next one: with its mark, or without", () => {
+  const state = emptyState("j-1");
+  const begin = () => applyRecord(state, { t: "life", epoch: state.epoch + 1 });
+  begin();
+  expect(state.earlierEnd).toBe("none");
+  begin();
+  expect(state.earlierEnd).toBe("unclean");
+  applyRecord(state, { t: "stopped" });
+  begin();
+  expect(state).toMatchObject({ earlierEnd: "clean", isStopped: false });
+  begin();
+  expect(state.earlierEnd).toBe("unclean");
 });
 
 test("an open turn survives a compaction after its acceptance was acknowledged", () => {

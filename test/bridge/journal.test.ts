@@ -288,7 +288,7 @@ test("a large file is rewritten with what still matters, and says the same", asy
   await first.append(accepted("t-13", 13));
   expect(statSync(path).size).toBeLessThan(5_000_000);
   const { journal: second } = await afterDeath(path);
-  expect(second.state).toEqual({ ...first.state, epoch: 2 });
+  expect(second.state).toEqual({ ...first.state, epoch: 2, earlierEnd: "unclean" });
 });
 
 test("the file stays bounded while some turn is always open", async () => {
@@ -353,4 +353,38 @@ test("a journal that can't be read is no new journal", async () => {
   expect(await codeOf(openJournal(temporaryDirectory(), { nowAt: () => AT, log: keptLog() }))).toBe(
     "STORE_ERROR",
   );
+});
+
+test("a clean stop leaves its mark last, and each life knows how the one before it ended", async () => {
+  const path = join(temporaryDirectory(), "journal");
+  const first = await open(path);
+  expect(first.state.earlierEnd).toBe("none");
+  await first.append(accepted("t-1", 1));
+  await first.close(true);
+  expect(readRecords(readFileSync(path)).records.at(-1)).toEqual({ t: "stopped" });
+  const second = await open(path);
+  expect(second.state.earlierEnd).toBe("clean");
+  await second.close();
+  expect((await open(path)).state.earlierEnd).toBe("unclean");
+  const { journal } = await afterDeath(path);
+  expect(journal.state.earlierEnd).toBe("unclean");
+});
+
+test("a journal that can't be written any more is closed without a mark", async () => {
+  const path = join(temporaryDirectory(), "journal");
+  const journal = await open(path);
+  await journal.close();
+  await journal.close(true).catch(() => undefined);
+  expect(readRecords(readFileSync(path)).records.some(({ t }) => t === "stopped")).toBe(false);
+});
+
+test("a life that begins with a new journal, since the last one was damaged, does not call it clean", async () => {
+  const path = join(temporaryDirectory(), "journal");
+  const first = await open(path);
+  await first.append(accepted("t-1", 1));
+  await first.close(true);
+  const bytes = readFileSync(path);
+  bytes[20] = (bytes[20] ?? 0) ^ 1;
+  writeFileSync(path, bytes);
+  expect((await open(path)).state.earlierEnd).toBe("unclean");
 });

@@ -265,7 +265,7 @@ test("a turn that an earlier life left under submission keeps its member busy un
     await first.journal.close();
     const next = await scene({ journalPath: first.journalPath });
     next.driver.onProve = async () => history;
-    expect(next.members.status().openTurns).toEqual([{ turn: "t-1", member: "m-1", number: 1 }]);
+    expect((await next.members.status()).openTurns).toEqual([{ turn: "t-1", member: "m-1", number: 1 }]);
     expect(await codeOf(next.members.submit(submission(2)))).toBe("MEMBER_BUSY");
     const question = { turn: "t-1", member: "m-1", number: 1, launch: LAUNCH };
     expect(await next.members.recover(question)).toBe("active");
@@ -356,9 +356,9 @@ test("a resident process that ends while the next turn's acceptance is written h
 
 test("the status names resident processes and active turns", async () => {
   const made = await scene();
-  expect(made.members.status()).toEqual({ members: [], openTurns: [], numbers: [] });
+  expect(await made.members.status()).toEqual({ members: [], openTurns: [], numbers: [] });
   await running(made, submission(1));
-  expect(made.members.status()).toEqual({
+  expect(await made.members.status()).toEqual({
     members: [
       {
         member: "m-1",
@@ -370,6 +370,8 @@ test("the status names resident processes and active turns", async () => {
         tookLastTurn: false,
         launchDigest: LAUNCH.digest,
         launchParts: LAUNCH_PARTS,
+        // The stand-in driver starts no process.
+        rssBytes: 0,
       },
     ],
     openTurns: [{ turn: "t-1", member: "m-1", number: 1 }],
@@ -386,7 +388,7 @@ test("a member is retired when it is idle, and refused while it is not", async (
   await ended(made, "t-1");
   expect(await made.members.retire("m-1")).toBe(true);
   // The number is remembered beyond the turn and the process.
-  expect(made.members.status()).toEqual({
+  expect(await made.members.status()).toEqual({
     members: [],
     openTurns: [],
     numbers: [{ member: "m-1", number: 1 }],

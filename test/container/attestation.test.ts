@@ -1,16 +1,19 @@
 /** Attestation with real images and real containers: whatever is not exactly the pinned helper is not ready (law 15, E1). */
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { expect, test } from "vitest";
 import type { Host } from "../../controller/host.ts";
 import { createMember, startTestHost, type TestHostOptions } from "../support/host.ts";
+import { temporaryDirectory } from "../support/temporary-directory.ts";
 import { play, tellOnFailure } from "../support/turns.ts";
-import { commit, inspectContainer, present, putFiles, recreate } from "./engine.ts";
+import { commit, fileOf, inspectContainer, present, putFiles, recreate } from "./engine.ts";
 import {
   BRIDGE,
   type Counts,
-  changedBridge,
   MANIFEST,
   plain,
+  replacing,
   tampering,
   withBridge,
   withoutPinLabel,
@@ -28,6 +31,7 @@ interface Case {
 }
 
 const PIN = "http-agent-live-bridge";
+const OPENCODE = "/opt/holdfast/clis/opencode/bin/opencode";
 
 const CASES: Readonly<Record<string, Case>> = {
   "an image label that says 3": {
@@ -78,7 +82,7 @@ const CASES: Readonly<Record<string, Case>> = {
   },
   "other bytes under the right pin": {
     tamper: async (id) => {
-      const bridge = await changedBridge(id, `${PIN}=4`, `${PIN}=4`);
+      const bridge = await fileOf(id, BRIDGE);
       await putFiles(id, [plain(BRIDGE, Buffer.concat([bridge, Buffer.from("\n")]))]);
       return undefined;
     },
@@ -88,7 +92,7 @@ const CASES: Readonly<Record<string, Case>> = {
   "a helper that is a link": {
     tamper: async (id) => {
       await putFiles(id, [
-        plain("/opt/holdfast/real.cjs", await changedBridge(id, `${PIN}=4`, `${PIN}=4`)),
+        plain("/opt/holdfast/real.cjs", await fileOf(id, BRIDGE)),
         { kind: "link", path: BRIDGE.slice(1), mode: 0o777, target: "/opt/holdfast/real.cjs" },
       ]);
       return undefined;
@@ -102,6 +106,46 @@ const CASES: Readonly<Record<string, Case>> = {
       return undefined;
     },
     reason: /the manifest's bytes differ from the built one/,
+    starts: 0,
+  },
+  "another helper bound over the image's": {
+    tamper: async (id) => {
+      const folder = temporaryDirectory();
+      const other = join(folder, "bridge.cjs");
+      await writeFile(other, Buffer.concat([await fileOf(id, BRIDGE), Buffer.from("\n")]));
+      return recreate(id, ({ HostConfig }) => ({
+        HostConfig: { ...HostConfig, Binds: [...(HostConfig.Binds ?? []), `${other}:${BRIDGE}:ro`] },
+      }));
+    },
+    reason:
+      /not on the allow list: \/opt\/holdfast\/bridge.cjs.*the helper's bytes differ from the pinned ones/,
+    starts: 0,
+  },
+  "the very same helper bound over the image's": {
+    tamper: async (id) => {
+      const other = join(temporaryDirectory(), "bridge.cjs");
+      await writeFile(other, await fileOf(id, BRIDGE));
+      return recreate(id, ({ HostConfig }) => ({
+        HostConfig: { ...HostConfig, Binds: [...(HostConfig.Binds ?? []), `${other}:${BRIDGE}:ro`] },
+      }));
+    },
+    reason: /not on the allow list: \/opt\/holdfast\/bridge.cjs$/,
+    starts: 0,
+  },
+  "a CLI whose binary was replaced": {
+    tamper: async (id) => {
+      await putFiles(id, [{ ...plain(OPENCODE, Buffer.from("#!/bin/sh\nexit 0\n")), mode: 0o711 }]);
+      return undefined;
+    },
+    reason: /a file of the image was changed: \/opt\/holdfast\/clis\/opencode\/bin\/opencode \(changed\)$/,
+    starts: 0,
+  },
+  "a library that is loaded before all others": {
+    tamper: async (id) => {
+      await putFiles(id, [plain("/etc/ld.so.preload", Buffer.from("/tmp/mine.so\n"))]);
+      return undefined;
+    },
+    reason: /a file of the image was changed: \/etc\/ld.so.preload \(added\)$/,
     starts: 0,
   },
   "a mount that is not on the list": {
@@ -124,12 +168,27 @@ const CASES: Readonly<Record<string, Case>> = {
     starts: 0,
   },
   "an old helper in a build that claims the new pin": {
-    dist: () => withBridge(`${PIN}=4`, `${PIN}=3`),
+    dist: () => withBridge(replacing(`${PIN}=4`, `${PIN}=3`)),
     reason: /the bridge says http-agent-live-bridge=3/,
     starts: 1,
   },
+  "a newer helper in a build that claims this pin": {
+    dist: () => withBridge(replacing(`${PIN}=4`, `${PIN}=5`)),
+    reason: /the bridge says http-agent-live-bridge=5/,
+    starts: 1,
+  },
+  "a helper that states no version": {
+    dist: () => withBridge(replacing('kind:"hello",pin:', 'kind:"hello",pen:')),
+    reason: /what the bridge says can't be read/,
+    starts: 1,
+  },
+  "a helper whose answer lost a field": {
+    dist: () => withBridge(replacing(/(helperSha256:\w+\.helperSha256),epoch:/, "$1,epoche:")),
+    reason: /the answer to bridge.challenge does not fit its schema/,
+    starts: 1,
+  },
   "a helper of this pin that lacks a feature": {
-    dist: () => withBridge('"permission-reply-retry"', '"permission-reply-never"'),
+    dist: () => withBridge(replacing('"permission-reply-retry"', '"permission-reply-never"')),
     reason: /states the feature permission-reply-retry 0 times.*unknown feature: permission-reply-never/,
     starts: 1,
   },

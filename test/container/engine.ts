@@ -1,6 +1,6 @@
 /** The engine as these tests use it behind the controller's back: to look, to tamper, to derive images. */
 import { readFileSync } from "node:fs";
-import { request } from "node:http";
+import { type IncomingMessage, request } from "node:http";
 import { Readable } from "node:stream";
 import { onTestFinished } from "vitest";
 import { engineSocket } from "../../controller/sandboxes/engine-api.ts";
@@ -22,7 +22,7 @@ export interface Inspected {
   Id: string;
   Name: string;
   Image: string;
-  State: { Running: boolean; Pid: number; StartedAt: string };
+  State: { Running: boolean; Pid: number; StartedAt: string; ExitCode: number };
   Config: Record<string, unknown> & { Labels: Record<string, string> | null };
   HostConfig: Record<string, unknown> & { Binds: string[] | null };
 }
@@ -198,6 +198,33 @@ export function textsInFileSystem(id: string, texts: readonly string[]): Promise
         });
       },
     );
+    call.once("error", reject);
+    call.end();
+  });
+}
+
+/** Stops and starts it as its operator would, behind the controller's back. */
+export async function restart(id: string): Promise<void> {
+  await ask({ method: "POST", path: `/containers/${id}/restart`, query: { t: "20" } });
+}
+
+/** Gives an image a name, taken from whatever had it; the name is gone when the test ends. */
+export async function tagged(image: string, name: string): Promise<void> {
+  const [repo = "", tag = ""] = name.split(":");
+  await ask({ method: "POST", path: `/images/${image}/tag`, query: { repo, tag } });
+  onTestFinished(async () => {
+    await ask({ method: "DELETE", path: `/images/${name}`, query: { noprune: "1" } });
+  });
+}
+
+/** An answer as it comes: an export, an image, a log. Rejects when the engine refuses. */
+export function engineStream(path: string): Promise<IncomingMessage> {
+  return new Promise((resolve, reject) => {
+    const signal = AbortSignal.timeout(LIMIT_MS);
+    const call = request({ socketPath, path, headers: { host: "engine" }, signal }, (answer) => {
+      if (answer.statusCode === 200) resolve(answer);
+      else reject(new Error(`${path}: ${answer.statusCode}`));
+    });
     call.once("error", reject);
     call.end();
   });

@@ -1,5 +1,5 @@
 /** Image builds that this host could have been given: the real one with something of it changed, and their records. */
-import { createHash, randomUUID } from "node:crypto";
+import { createHash, randomBytes, randomUUID } from "node:crypto";
 import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -16,6 +16,7 @@ import {
   putFiles,
   removeImage,
   scratchContainer,
+  tagged,
 } from "./engine.ts";
 
 const RECORD = fileURLToPath(new URL("../../dist/image-manifest.json", import.meta.url));
@@ -24,6 +25,7 @@ export const MANIFEST = "/opt/holdfast/manifest.json";
 const PIN_LABEL = "dev.holdfast.pin";
 
 interface Record {
+  tag?: string;
   imageId: string;
   manifestSha256: string;
   manifest: { files: Array<{ path: string; sha256: string }> };
@@ -63,11 +65,11 @@ export async function withoutPinLabel(): Promise<string> {
   return distOf({ ...record, imageId: await commit(target, {}) });
 }
 
-/** A whole build, label and record included, around a bridge with one text replaced: an honest build of another version. */
-export async function withBridge(text: string, replacement: string): Promise<string> {
+/** A whole build, label and record included, around a bridge that was changed: an honest build of another version. */
+export async function withBridge(change: (bundle: string) => string): Promise<string> {
   const record = await realRecord();
   const container = await scratchContainer(record.imageId);
-  const bridge = await changedBridge(container, text, replacement);
+  const bridge = Buffer.from(change((await fileOf(container, BRIDGE)).toString("utf8")));
   const digest = createHash("sha256").update(bridge).digest("hex");
   const [known] = record.manifest.files.filter(({ path }) => path === BRIDGE);
   const before = await fileOf(container, MANIFEST);
@@ -97,11 +99,18 @@ export async function withClaude(claude: string): Promise<string> {
   return outFolder;
 }
 
-/** The container's bridge with one text replaced. */
-export async function changedBridge(container: string, text: string, replacement: string): Promise<Buffer> {
-  const before = (await fileOf(container, BRIDGE)).toString("utf8");
-  if (before.split(text).length !== 2) throw new Error(`the bridge does not have ${text} exactly once`);
-  return Buffer.from(before.replace(text, () => replacement));
+/** Replaces a text that the bundle has exactly once; groups of a pattern are at the replacement's hand. */
+export function replacing(text: string | RegExp, replacement: string): (bundle: string) => string {
+  return (bundle) => {
+    if (bundle.split(text).length !== 2 + groupsOf(text))
+      throw new Error(`the bridge does not have ${text} exactly once`);
+    return bundle.replace(text, replacement);
+  };
+}
+
+/** A pattern's groups are among the pieces that it splits a text into. */
+function groupsOf(text: string | RegExp): number {
+  return typeof text === "string" ? 0 : (new RegExp(`${text.source}|`).exec("")?.length ?? 1) - 1;
 }
 
 export function plain(path: string, bytes: Buffer) {
@@ -131,4 +140,17 @@ export function tampering(
       await driver.start(spec, containerId);
     },
   }));
+}
+
+/** The real build under a tag of this test alone. */
+export async function withTag(): Promise<{ tag: string; imageId: string; distDirectory: string }> {
+  const record = await realRecord();
+  const tag = `holdfast/test:${randomBytes(6).toString("hex")}`;
+  await tagged(record.imageId, tag);
+  return { tag, imageId: record.imageId, distDirectory: await distOf({ ...record, tag }) };
+}
+
+/** The real build's record in a folder of the test's own, which it may replace. */
+export async function ownDist(): Promise<string> {
+  return distOf(await realRecord());
 }

@@ -2,6 +2,7 @@ import { createHmac } from "node:crypto";
 import { expect, test } from "vitest";
 import { attestMeasured, attestSandbox } from "../../controller/attestation.ts";
 import type { AttestationFacts, HelperReport } from "../../protocol/attestation.ts";
+import { type ErrorCode, HoldfastError } from "../../protocol/errors.ts";
 import { HELPER_FEATURES, HELPER_PIN } from "../../protocol/pin.ts";
 import { BUILD } from "../support/fake-sandbox.ts";
 import { DIGEST_A, DIGEST_B, REPORT } from "../support/samples.ts";
@@ -14,6 +15,7 @@ const MEASURED: Measured = {
   helper: { sha256: DIGEST_A },
   manifest: { sha256: DIGEST_B },
   foreignMounts: [],
+  changedCode: [],
 };
 
 const proofOf = (nonce: string, token = TOKEN, digest = DIGEST_A) =>
@@ -67,6 +69,7 @@ const MEASURED_REASONS: Array<[Partial<Measured>, string]> = [
   [{ manifest: { sha256: DIGEST_A } }, "the manifest's bytes differ from the built one"],
   [{ manifest: { problem: "it is missing" } }, "the manifest can't be measured: it is missing"],
   [{ manifest: null }, "the image has no manifest"],
+  [{ changedCode: ["/usr/bin/git (changed)"] }, "a file of the image was changed: /usr/bin/git (changed)"],
   [{ foreignMounts: ["/etc"] }, "a mount is not on the allow list: /etc"],
 ];
 
@@ -117,6 +120,23 @@ test("a proof made with another token, other bytes or another nonce is wrong", a
   ]) {
     expect(await attest({ proof })).toEqual(["the answer to the challenge is wrong"]);
   }
+});
+
+test("an answer that is none of this version's is a reason; a link that breaks is an error", async () => {
+  const asked = (code: ErrorCode) =>
+    attestSandbox({
+      pinned: BUILD,
+      measured: MEASURED,
+      hasImage: true,
+      token: TOKEN,
+      challenge: () => Promise.reject(new HoldfastError(code, "what came instead")),
+    });
+  for (const code of ["FRAME_INVALID", "METHOD_UNKNOWN", "REQUEST_INVALID"] as const)
+    expect(await asked(code)).toEqual([
+      "the helper's answer to the challenge can't be read: what came instead",
+    ]);
+  for (const code of ["LINK_CLOSED", "LINK_TIMEOUT", "FENCED"] as const)
+    await expect(asked(code)).rejects.toMatchObject({ code });
 });
 
 test("the challenge is new each time", async () => {

@@ -7,7 +7,7 @@ import { type ErrorCode, HoldfastError } from "../../protocol/errors.ts";
 import { METHODS, type Result } from "../../protocol/methods.ts";
 import type { FakeBridge } from "../support/fake-bridge.ts";
 import { FakeClock } from "../support/fake-clock.ts";
-import { passing, startFakeHost } from "../support/fake-host.ts";
+import { KEY, passing, startFakeHost } from "../support/fake-host.ts";
 import { until } from "../support/until.ts";
 
 type Answer = Result<"turn.recover">["state"];
@@ -237,4 +237,27 @@ test("running turns are unknown when the journal is another one, or fell behind 
     );
     expect(bridge.submissions()).toHaveLength(1);
   }
+});
+
+test("what a turn is launched with is on the disk before it is sent; when other bytes stand under its digest nothing is sent", async () => {
+  const { fake, bridge, submit } = await started();
+  const first = submit();
+  await bridge.untilAsked("turn.submit");
+  const { launch } = bridge.submission();
+  const rows = fake.onDisk<{ launch: string; bytes: Uint8Array }>(
+    "SELECT turns.launch, bytes FROM turns JOIN launch_revisions ON sha256 = turns.launch",
+  );
+  expect(rows).toEqual([{ launch: launch.digest, bytes: expect.any(Uint8Array) }]);
+  const text = Buffer.from(rows[0]?.bytes ?? []).toString();
+  expect(text).toContain(launch.model.name);
+  expect(text).not.toContain(KEY);
+  bridge.end();
+  await first.settlement;
+
+  const other = new DatabaseSync(join(fake.directory, "holdfast.db"));
+  other.exec("UPDATE launch_revisions SET bytes = CAST(replace(bytes, '\"allow\"', '\"deny\"') AS BLOB)");
+  other.close();
+  const second = fake.host.submit(first.member, "hello");
+  expect(await second.settlement).toMatchObject({ outcome: "not_sent", error: { code: "STORE_DAMAGED" } });
+  expect(bridge.submissions()).toHaveLength(1);
 });

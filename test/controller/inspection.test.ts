@@ -15,6 +15,8 @@ const TURN: TurnRow = {
   settlement: { ...SETTLEMENT, outcome: "unknown", settled: false },
   submitted_at: AT,
   ended_at: AT + 1,
+  launch: DIGEST_A,
+  queued_ms: 0,
 };
 
 const MEMBER: MemberRow = {

@@ -52,6 +52,8 @@ const TURN: TurnRow = {
   settlement: null,
   submitted_at: AT,
   ended_at: null,
+  launch: DIGEST_B,
+  queued_ms: 0,
 };
 const FITS = {
   tookLastTurn: true,

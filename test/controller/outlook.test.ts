@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { launchOf } from "../../controller/admission.ts";
 import { outlookOf } from "../../controller/outlook.ts";
-import type { Sight } from "../../controller/sandbox-handle.ts";
+import type { Sight } from "../../controller/sandbox-sight.ts";
 import type { PinnedBuild } from "../../controller/sandboxes/sandbox.ts";
 import type { MemberRow, SandboxRow } from "../../controller/store/records.ts";
 import { BUILD } from "../support/fake-sandbox.ts";
@@ -33,6 +33,7 @@ function retained() {
     tookLastTurn: true,
     launchDigest: launch.digest,
     launchParts,
+    rssBytes: 350_000_000,
   };
   const running = (changes: Partial<typeof entry> = {}): Sight => ({
     place: "running",

@@ -5,7 +5,7 @@ import type { FakeBridge } from "../support/fake-bridge.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 import { passingUntil, startFakeHost } from "../support/fake-host.ts";
 import { DIGEST_B } from "../support/samples.ts";
-import { within } from "../support/until.ts";
+import { until, within } from "../support/until.ts";
 
 const failed = (code: string) => expect.objectContaining({ code });
 
@@ -44,6 +44,7 @@ test("a sandbox that does not measure as pinned is not started at all, and the r
     { imageId: "sha256:other" },
     { manifest: null },
     { foreignMounts: ["/var/run/docker.sock"] },
+    { changedCode: ["/opt/holdfast/node (changed)"] },
   ]) {
     const { fake, sandboxes } = await boxed(clock);
     sandboxes.measured = measured;
@@ -133,4 +134,98 @@ test("a container that is gone is lost: nothing is made in its place", async () 
   sandboxes.die("box", "missing");
   await expect(fake.host.startSandbox("box")).rejects.toEqual(failed("CONTEXT_LOST"));
   expect(sandboxes.count("create")).toBe(1);
+});
+
+/** The host is given another build while its sandbox has a turn. */
+async function rebuiltInATurn() {
+  const made = await boxed();
+  const other = made.fake.member();
+  await made.fake.host.startSandbox("box");
+  const turn = made.fake.host.submit(made.member, "hello", { id: "t-1" });
+  await made.fake.bridge().untilAsked("turn.submit");
+  const before = made.sandboxes.build;
+  made.sandboxes.measured = {
+    imageId: before.imageId,
+    helper: { sha256: before.helperSha256 },
+    manifest: { sha256: before.manifestSha256 ?? "" },
+  };
+  made.sandboxes.build = {
+    ...before,
+    helperSha256: DIGEST_B,
+    imageId: "sha256:new",
+    manifestSha256: DIGEST_B,
+  };
+  return { ...made, other, turn, before };
+}
+
+test("P49: a turn that runs in a sandbox of an earlier build is followed to its end by the controller of a newer one", async () => {
+  const { fake, member, other, sandboxes } = await rebuiltInATurn();
+  fake.bridge().vanish();
+  const host = await fake.reopen();
+  const bridge = fake.bridge();
+  bridge.answers["turn.recover"] = async () => ({ state: "active" });
+  expect(await bridge.dial()).toBe("welcome");
+  await bridge.untilAsked("bridge.challenge", 2);
+  const turn = host.running("t-1");
+  if (turn === null) throw new Error("the turn is not followed");
+  // It can be ended, and what it asks answered; a new turn is not sent.
+  await turn.abort();
+  expect(bridge.paramsOf("turn.abort")).toEqual([{ turn: "t-1" }]);
+  const refused = await within("the refusal", host.submit(other, "hello").settlement);
+  expect(refused).toMatchObject({
+    outcome: "not_sent",
+    error: {
+      code: "SANDBOX_OUTDATED",
+      message: expect.stringMatching(/earlier build.*image is not the one/),
+    },
+  });
+  expect(sandboxes.count("stop")).toBe(0);
+  bridge.end();
+  expect(await within("its end", turn.settlement)).toMatchObject({ outcome: "completed", settled: true });
+
+  const late = await within("the verdict", host.submit(member, "and now?").settlement);
+  expect(late).toMatchObject({ outcome: "not_sent", error: { code: "ATTESTATION_FAILED" } });
+  expect(sandboxes.calls.filter((call) => call !== "list")).toEqual(["create", "start", "stop"]);
+  expect(fake.onDisk("SELECT detail FROM audit WHERE what = 'sandbox.outdated'")).toHaveLength(1);
+});
+
+test("P49: back at the build that it was made by, the sandbox goes on", async () => {
+  const { fake, member, turn, before, sandboxes } = await rebuiltInATurn();
+  fake.bridge().end();
+  await turn.settlement;
+  fake.bridge().vanish();
+  const host = await fake.reopen();
+  await expect(host.startSandbox("box")).rejects.toEqual(failed("ATTESTATION_FAILED"));
+  sandboxes.build = before;
+  sandboxes.measured = {};
+  host.submit(member, "and now?");
+  await fake.bridge().untilAsked("turn.submit", 2);
+  expect(fake.bridge().submission()).toMatchObject({ number: 2, settledTurns: 1 });
+});
+
+test("a sandbox that is neither of this build nor what its own made it is stopped, turn or not", async () => {
+  for (const tampered of [
+    { helper: { sha256: "d".repeat(64) } },
+    { changedCode: ["/opt/holdfast/node (changed)"] },
+    { foreignMounts: ["/etc"] },
+    { imageId: "sha256:third" },
+  ]) {
+    const { fake, sandboxes } = await rebuiltInATurn();
+    Object.assign(sandboxes.measured, tampered);
+    fake.bridge().vanish();
+    const host = await fake.reopen();
+    await until("the turn's end", () => host.turn("t-1").state === "unknown");
+    expect(sandboxes.count("stop")).toBe(1);
+  }
+});
+
+test("each life of a bridge is recorded with how the one before it ended", async () => {
+  const { fake } = await boxed();
+  await fake.host.startSandbox("box");
+  await fake.host.stopSandbox("box");
+  await fake.host.startSandbox("box");
+  expect(fake.onDisk("SELECT detail FROM audit WHERE what = 'bridge.life'")).toEqual([
+    { detail: "life 2, the end of the one before: clean" },
+    { detail: "life 3, the end of the one before: clean" },
+  ]);
 });

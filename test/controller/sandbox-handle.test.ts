@@ -239,3 +239,18 @@ test("the model's socket is open as long as the sandbox is attached", async () =
   await fake.host.stopSandbox("box");
   expect(existsSync(join(boxOf(fake), "model.sock"))).toBe(false);
 });
+
+test("what a stopped sandbox ended with is recorded, and one that had to be killed is said", async () => {
+  const { fake, sandboxes } = await boxed();
+  await fake.host.startSandbox("box");
+  await fake.host.stopSandbox("box");
+  expect(fake.warnings).toEqual([]);
+  await fake.host.startSandbox("box");
+  sandboxes.exitCode = 137;
+  await fake.host.stopSandbox("box");
+  expect(fake.warnings).toEqual([expect.stringContaining("its bridge had to be killed")]);
+  expect(fake.onDisk("SELECT detail FROM audit WHERE what = 'sandbox.stopped'")).toEqual([
+    { detail: "exit code 0" },
+    { detail: "exit code 137" },
+  ]);
+});

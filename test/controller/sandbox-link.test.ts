@@ -180,6 +180,20 @@ test("one who says nothing, something else first, or no frame at all is closed",
   }
   expect(link.isUp()).toBe(false);
   expect(seen).toMatchObject({ ups: 0, applied: [] });
+  // The sandbox is told not ready for it: a helper that can't be read would dial again for ever.
+  expect(seen.downs).toEqual(Array.from({ length: 5 }, () => "ATTESTATION_FAILED"));
+});
+
+test("one who can't be read beside a good bridge changes nothing for that one", async () => {
+  const { link, bridge, paths, seen } = await rig();
+  await bridge.dial();
+  const other = new FakeBridge({ directory: paths.directory, sandboxId: "box" });
+  const socket = await other.connect();
+  const closed = new Promise((resolve) => socket.once("close", resolve));
+  socket.send(encode([FRAME_OF.event]));
+  await within("its close", closed);
+  expect(seen.downs).toEqual([]);
+  expect(link.isUp()).toBe(true);
 });
 
 test("events are durable before they are acknowledged", async () => {

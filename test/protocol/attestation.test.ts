@@ -24,6 +24,7 @@ const GOOD: AttestationFacts = {
     helper: { sha256: DIGEST_A },
     manifest: { sha256: MANIFEST },
     foreignMounts: [],
+    changedCode: [],
   },
   hasImage: true,
   report: {
@@ -120,6 +121,17 @@ test("a wrong answer to the challenge is not ready", () => {
   expect(reasonsWith("report.proof", DIGEST_A)).toEqual(["the answer to the challenge is wrong"]);
 });
 
+test("every change over the image's code is a reason of its own", () => {
+  const reasons = reasonsWith("measured.changedCode", [
+    "/opt/holdfast/node (changed)",
+    "/etc/ld.so.preload (added)",
+  ]);
+  expect(reasons).toEqual([
+    "a file of the image was changed: /opt/holdfast/node (changed)",
+    "a file of the image was changed: /etc/ld.so.preload (added)",
+  ]);
+});
+
 test("every foreign mount is a reason of its own", () => {
   const reasons = reasonsWith("measured.foreignMounts", ["/var/run/docker.sock", "/etc"]);
   expect(reasons).toHaveLength(2);
@@ -164,6 +176,7 @@ test("all reasons are given at once, not only the first", () => {
       helper: { sha256: DIGEST_B },
       manifest: null,
       foreignMounts: ["/etc"],
+      changedCode: [],
     },
     hasImage: true,
     report: {
@@ -172,6 +185,7 @@ test("all reasons are given at once, not only the first", () => {
       clis: [],
       proof: DIGEST_A,
       helperSha256: DIGEST_B,
+      earlierEnd: "none",
       epoch: 1,
     },
   });

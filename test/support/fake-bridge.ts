@@ -90,6 +90,7 @@ export class FakeBridge {
       proof: createHmac("sha256", this.ownToken()).update(`${nonce}:${this.helperSha256}`).digest("hex"),
       helperSha256: this.helperSha256,
       epoch: this.epoch,
+      earlierEnd: this.epoch === 1 ? "none" : "clean",
     };
   }
 

@@ -38,6 +38,9 @@ export class FakeEngine {
   readonly files = new Map<string, Buffer>();
   imageId = "sha256:1234";
   imageLabels: Record<string, string> | null = { "dev.holdfast.pin": HELPER_PIN };
+  exitCode = 0;
+  /** Of every container's writable layer; an engine says null for none. */
+  changes: Array<{ Path: string; Kind: number }> | null = null;
   /** Looked at first; undefined leaves the answer to the engine. */
   override: (call: EngineCall) => EngineReply | undefined = () => undefined;
 
@@ -118,6 +121,8 @@ export class FakeEngine {
         const tar = this.files.get(query.get("path") ?? "");
         return tar === undefined ? missing("file") : { status: 200, body: tar };
       }
+      case "GET changes":
+        return { status: 200, body: JSON.stringify(this.changes) };
       case "GET logs":
         return { status: 200, body: logPiece(1, "a line\n") };
       default:
@@ -131,7 +136,7 @@ export class FakeEngine {
     return {
       Id: container.id,
       Image: this.imageId,
-      State: { Running: container.isRunning },
+      State: { Running: container.isRunning, ExitCode: this.exitCode },
       Mounts: [{ Type: "bind", Source: source, Destination: destination, RW: mode !== "ro" }],
       // A container's labels are the image's and its own.
       Config: { Labels: { ...this.imageLabels, ...container.create.Labels } },

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { onTestFinished } from "vitest";
-import { type Host, openHost } from "../../controller/host.ts";
+import { type Host, type HostOptions, openHost } from "../../controller/host.ts";
 import type { ModelRoute } from "../../controller/relay/forwarder.ts";
 import type { Clock } from "../../protocol/clock.ts";
 import type { FakeBridge } from "./fake-bridge.ts";
@@ -34,6 +34,7 @@ export interface FakeHost {
 export interface FakeHostOptions {
   clock?: Clock;
   model?: ModelRoute;
+  residency?: HostOptions["residency"];
 }
 
 export async function startFakeHost(options: FakeHostOptions = {}): Promise<FakeHost> {
@@ -47,6 +48,7 @@ export async function startFakeHost(options: FakeHostOptions = {}): Promise<Fake
       drivers: [sandboxes],
       model: options.model ?? { baseUrl: "http://127.0.0.1:9/v1", key: KEY },
       ...(options.clock === undefined ? {} : { clock: options.clock }),
+      ...(options.residency === undefined ? {} : { residency: options.residency }),
       onWarning: (what, detail) => warnings.push(`${what}: ${detail}`),
     });
   const made: FakeHost = {

@@ -34,6 +34,8 @@ export class FakeSandboxes implements SandboxDriver {
   /** What is measured otherwise than pinned. */
   measured: Partial<AttestationFacts["measured"]> = {};
   logText = "";
+  /** What a stopped bridge ended with. */
+  exitCode: number | null = 0;
   /** What carries the store's mark when a controller takes over. */
   listed: Array<{ sandboxId: string; containerId: string; wasStarted: boolean }> = [];
   /** Steps that were asked, without the looking ones. */
@@ -108,9 +110,10 @@ export class FakeSandboxes implements SandboxDriver {
     });
   }
 
-  async stop(spec: SandboxSpec): Promise<void> {
+  async stop(spec: SandboxSpec): Promise<number | null> {
     await this.#step("stop", spec);
     if (this.states.get(spec.sandboxId) === "running") this.die(spec.sandboxId);
+    return this.exitCode;
   }
 
   async remove(spec: SandboxSpec): Promise<void> {
@@ -132,6 +135,7 @@ export class FakeSandboxes implements SandboxDriver {
       helper: { sha256: this.build.helperSha256 },
       manifest: { sha256: this.build.manifestSha256 ?? "" },
       foreignMounts: [],
+      changedCode: [],
       ...this.measured,
     };
   }

@@ -2,7 +2,7 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { onTestFinished } from "vitest";
-import { type Host, openHost } from "../../controller/host.ts";
+import { type Host, type HostOptions, openHost } from "../../controller/host.ts";
 import { engineSocket } from "../../controller/sandboxes/engine-api.ts";
 import type { SandboxDriver } from "../../controller/sandboxes/sandbox.ts";
 import { type Setup, setUp } from "../../controller/setup.ts";
@@ -35,6 +35,9 @@ export interface TestHostOptions {
   distDirectory?: string;
   /** Puts something around the drivers of the sandboxes: to count, to tamper, to die. */
   around?: (drivers: SandboxDriver[]) => SandboxDriver[];
+  residency?: HostOptions["residency"];
+  /** The provider's key that the host holds, and the loopback model wants. Default: the same for all tests. */
+  key?: string;
   /** Takes the end of the host. Default: the running test does; a file that shares one host keeps it for `afterAll`. */
   atEnd?: (end: () => Promise<void>, limitMs: number) => void;
 }
@@ -51,11 +54,13 @@ export async function startTestHost(given: TestHostOptions = {}): Promise<TestHo
     atEnd = onTestFinished,
     distDirectory = DIST,
     claude,
+    residency,
+    key = MODEL_KEY,
     ...options
   } = given;
   // Short on purpose: a Unix socket's path has 107 bytes.
   const directory = await mkdtemp("/tmp/hf-");
-  const model = await startModelServer({ recall: true, expectedKey: MODEL_KEY });
+  const model = await startModelServer({ recall: true, expectedKey: key });
   const run = process.env.HOLDFAST_TEST_RUN ?? "none";
   const setup = setUp({
     distDirectory,
@@ -73,7 +78,8 @@ export async function startTestHost(given: TestHostOptions = {}): Promise<TestHo
     openHost({
       directory,
       drivers,
-      model: { baseUrl: model.url, key: MODEL_KEY },
+      model: { baseUrl: model.url, key },
+      ...(residency === undefined ? {} : { residency }),
       onWarning: (what, detail) => warnings.push(`${what}: ${detail}`),
     });
   const opened: TestHost = {

@@ -239,6 +239,7 @@ export const REPORT: HelperReport = {
   proof: DIGEST_B,
   helperSha256: DIGEST_A,
   epoch: 2,
+  earlierEnd: "clean",
 };
 
 /** Fitting params of each method. */
@@ -281,6 +282,7 @@ export const RESULTS: { [M in MethodName]: Result<M> } = {
         tookLastTurn: true,
         launchDigest: DIGEST_B,
         launchParts: LAUNCH_PARTS,
+        rssBytes: 350_000_000,
       },
     ],
     openTurns: [{ turn: "t-1", member: "m-1", number: 3 }],

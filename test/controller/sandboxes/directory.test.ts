@@ -1,4 +1,14 @@
-import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import {
+  chownSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
@@ -106,4 +116,72 @@ test("making and removing may be repeated", async () => {
   await removeSandboxDirectory(paths);
   await removeSandboxDirectory(paths);
   expect(existsSync(paths.directory)).toBe(false);
+});
+
+/** A folder that is nobody's business, in the place of the sandbox's own. */
+async function swapped() {
+  const { root, paths } = await made();
+  const sentinel = join(root, "sentinel");
+  mkdirSync(join(sentinel, "box"), { recursive: true });
+  for (const name of ["keep", "token", join("box", "keep")]) writeFileSync(join(sentinel, name), "mine");
+  const untouched = () => [
+    readdirSync(sentinel),
+    readFileSync(join(sentinel, "token"), "utf8"),
+    readdirSync(join(sentinel, "box")),
+  ];
+  return { root, paths, sentinel, untouched, before: untouched() };
+}
+
+test("P46: a sandbox's folder that became a link is neither written nor removed, and what it leads to stays", async () => {
+  const { paths, sentinel, untouched, before } = await swapped();
+  rmSync(paths.directory, { recursive: true });
+  symlinkSync(sentinel, paths.directory);
+  const foreign = { code: "SANDBOX_FOREIGN", message: expect.stringContaining(paths.directory) };
+  const config = await new FakeSandboxes().bridgeConfig({
+    storeId: "s",
+    sandboxId: "box",
+    generation: 1,
+    directory: paths.directory,
+  });
+  await expect(makeSandboxDirectory(paths)).rejects.toMatchObject(foreign);
+  await expect(writeBridgeConfig(paths, config)).rejects.toMatchObject(foreign);
+  await expect(removeSandboxDirectory(paths)).rejects.toMatchObject(foreign);
+  rmSync(join(sentinel, "token"));
+  await expect(sandboxToken(paths)).rejects.toMatchObject(foreign);
+  writeFileSync(join(sentinel, "token"), "mine");
+  expect(untouched()).toEqual(before);
+});
+
+test("P46: the same with the folder of all sandboxes", async () => {
+  const { root, paths, sentinel, untouched, before } = await swapped();
+  rmSync(join(root, "s"), { recursive: true });
+  symlinkSync(sentinel, join(root, "s"));
+  await expect(removeSandboxDirectory(paths)).rejects.toMatchObject({ code: "SANDBOX_FOREIGN" });
+  await expect(makeSandboxDirectory(paths)).rejects.toMatchObject({ code: "SANDBOX_FOREIGN" });
+  expect(untouched()).toEqual(before);
+});
+
+test("P46: links inside the folder are removed, and not what they lead to", async () => {
+  const { paths, sentinel, untouched, before } = await swapped();
+  symlinkSync(sentinel, join(paths.directory, "workspace"));
+  symlinkSync(join(sentinel, "keep"), join(paths.directory, "bridge.json"));
+  const config = await new FakeSandboxes().bridgeConfig({
+    storeId: "s",
+    sandboxId: "box",
+    generation: 1,
+    directory: paths.directory,
+  });
+  await writeBridgeConfig(paths, config);
+  expect(readFileSync(join(sentinel, "keep"), "utf8")).toBe("mine");
+  await removeSandboxDirectory(paths);
+  expect(existsSync(paths.directory)).toBe(false);
+  expect(untouched()).toEqual(before);
+});
+
+test("a folder of another user is not this host's", async ({ skip }) => {
+  if (process.getuid?.() !== 0) skip("only root can give a folder away");
+  const { paths } = await made();
+  chownSync(paths.directory, 12_345, 12_345);
+  await expect(removeSandboxDirectory(paths)).rejects.toMatchObject({ code: "SANDBOX_FOREIGN" });
+  expect(existsSync(paths.directory)).toBe(true);
 });

@@ -114,7 +114,7 @@ test("state is running, stopped or missing, and an engine that describes it oddl
   await driver.start(SPEC, containerId);
   expect(await driver.state(SPEC, containerId)).toBe("running");
   await driver.stop(SPEC, containerId, 3000);
-  expect(engine.calls.at(-1)?.query.get("t")).toBe("3");
+  expect(engine.calls.find(({ path }) => path.endsWith("/stop"))?.query.get("t")).toBe("3");
   expect(await driver.state(SPEC, containerId)).toBe("stopped");
   for (const body of ["", "{}", "null", '{"State":{"Running":"yes"}}']) {
     answering("/json", { status: 200, body });
@@ -122,6 +122,39 @@ test("state is running, stopped or missing, and an engine that describes it oddl
   }
   answering("/json", { status: 500, body: { message: "sorry" } });
   await expect(driver.state(SPEC, containerId)).rejects.toMatchObject({ code: "ENGINE_ERROR" });
+});
+
+test("a stop tells what the bridge ended with, and nothing of one that is gone", async () => {
+  const { engine, driver } = await rig();
+  const { containerId } = await driver.create(SPEC);
+  await driver.start(SPEC, containerId);
+  engine.exitCode = 137;
+  expect(await driver.stop(SPEC, containerId, 1000)).toBe(137);
+  engine.exitCode = 0;
+  expect(await driver.stop(SPEC, containerId, 1000)).toBe(0);
+  expect(await driver.stop(SPEC, "none", 1000)).toBeNull();
+});
+
+test("a container that does not carry the store's and the sandbox's labels is neither started, stopped nor removed", async () => {
+  const { engine, driver } = await rig();
+  const { containerId } = await driver.create(SPEC);
+  await driver.start(SPEC, containerId);
+  const container = engine.containers.get(containerId);
+  if (container === undefined) throw new Error("not made");
+  const own = { ...container.create.Labels };
+  for (const labels of [
+    {},
+    { ...own, "dev.holdfast.store": "store-2" },
+    { ...own, "dev.holdfast.sandbox": "other" },
+  ]) {
+    container.create.Labels = labels as Record<string, string>;
+    for (const step of ["start", "stop", "remove"] as const)
+      await expect(driver[step](SPEC, containerId, 1000)).rejects.toMatchObject({ code: "SANDBOX_FOREIGN" });
+    expect(engine.containers.get(containerId)?.isRunning).toBe(true);
+  }
+  container.create.Labels = own;
+  await driver.remove(SPEC, containerId);
+  expect(engine.containers.size).toBe(0);
 });
 
 test("stopping and removing what is gone or does not run has no effect, and other refusals are errors", async () => {
@@ -133,10 +166,11 @@ test("stopping and removing what is gone or does not run has no effect, and othe
   await driver.stop(SPEC, containerId, 1000);
   await expect(driver.start(SPEC, containerId)).rejects.toMatchObject({ code: "ENGINE_ERROR" });
   const failed = { status: 500, body: { message: "device busy" } };
+  const next = await driver.create(SPEC);
   answering("/stop", failed);
-  await expect(driver.stop(SPEC, containerId, 1000)).rejects.toThrow("device busy");
-  answering(containerId, failed);
-  await expect(driver.remove(SPEC, containerId)).rejects.toThrow("device busy");
+  await expect(driver.stop(SPEC, next.containerId, 1000)).rejects.toThrow("device busy");
+  answering(next.containerId, failed);
+  await expect(driver.remove(SPEC, next.containerId)).rejects.toThrow("device busy");
 });
 
 test("a container is measured in its own file system", async () => {
@@ -148,6 +182,7 @@ test("a container is measured in its own file system", async () => {
     helper: { sha256: sha256("the bridge") },
     manifest: { sha256: sha256("the manifest") },
     foreignMounts: [],
+    changedCode: [],
   });
 });
 
@@ -163,6 +198,27 @@ test("a helper that is a link, a folder, several files or missing is a problem a
   expect(await helper()).toEqual({ problem: `${BRIDGE} is missing` });
   answering("/archive", { status: 500, body: { message: "io error" } });
   expect(await helper()).toEqual({ problem: expect.stringContaining("io error") });
+});
+
+test("changes over the image's code are measured; what an agent made is not", async () => {
+  const { engine, driver, answering } = await rig();
+  const { containerId } = await driver.create(SPEC);
+  engine.changes = [
+    { Path: "/home/slots/m-1/data", Kind: 1 },
+    { Path: "/opt/holdfast/clis/opencode", Kind: 0 },
+    { Path: "/opt/holdfast/clis/opencode/bin", Kind: 0 },
+    { Path: "/opt/holdfast/clis/opencode/bin/opencode", Kind: 0 },
+  ];
+  expect((await driver.measure(SPEC, containerId)).changedCode).toEqual([
+    "/opt/holdfast/clis/opencode/bin/opencode (changed)",
+  ]);
+  for (const reply of [
+    { status: 500, body: { message: "io error" } },
+    { status: 200, body: "[{}]" },
+  ]) {
+    answering("/changes", reply);
+    await expect(driver.measure(SPEC, containerId)).rejects.toMatchObject({ code: "ENGINE_ERROR" });
+  }
 });
 
 test("an engine that goes away while measuring is an error, not a verdict over the helper", async () => {

@@ -1,7 +1,18 @@
 import { spawn } from "node:child_process";
 import { createHash } from "node:crypto";
 import { once } from "node:events";
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { type ProcessOptions, processSandboxes } from "../../../controller/sandboxes/process.ts";
@@ -179,6 +190,7 @@ test("a copy that was changed or is gone shows in the measuring", async () => {
     helper: { sha256: sha256("changed") },
     manifest: null,
     foreignMounts: [],
+    changedCode: [],
   });
   rmSync(join(directory, "bridge.cjs"));
   expect((await driver.measure(spec, containerId)).helper).toHaveProperty("problem");
@@ -250,4 +262,50 @@ test("the bridge is told that nothing isolates it, and paths of the host", async
     clis: [{ cli: "opencode", version: "1.14.50", command: ["/opt/opencode", "serve"] }],
     limits: expect.objectContaining({ turnMs: 1234 }),
   });
+});
+
+test("P46: links that an agent put in the place of the sandbox's files are not followed, by no step", async () => {
+  const { driver, spec, directory, started } = rig(FOREVER);
+  const sentinel = join(temporaryDirectory(), "sentinel");
+  mkdirSync(sentinel);
+  for (const name of ["keep", "log", "bridge"]) writeFileSync(join(sentinel, name), "mine");
+  const kept = () => readdirSync(sentinel).map((name) => readFileSync(join(sentinel, name), "utf8"));
+  const { containerId } = await started();
+  await driver.stop(spec, containerId, 5000);
+  for (const [name, target] of [
+    ["workspace", sentinel],
+    ["state", sentinel],
+    ["bridge.log", join(sentinel, "log")],
+  ] as const) {
+    rmSync(join(directory, name), { recursive: true });
+    symlinkSync(target, join(directory, name));
+  }
+  expect(await driver.logTail(spec, containerId)).toBe("");
+  await expect(driver.start(spec, containerId)).rejects.toMatchObject({ code: "SANDBOX_FOREIGN" });
+  expect(kept()).toEqual(["mine", "mine", "mine"]);
+  await driver.remove(spec, containerId);
+  expect(readdirSync(directory)).toEqual([]);
+  expect(kept()).toEqual(["mine", "mine", "mine"]);
+  // A copy of the bridge is put in the place of a link, and not through it.
+  symlinkSync(join(sentinel, "bridge"), join(directory, "bridge.cjs"));
+  await driver.create(spec);
+  expect(kept()).toEqual(["mine", "mine", "mine"]);
+  expect(readFileSync(join(directory, "bridge.cjs"), "utf8")).toBe(FOREVER);
+});
+
+test("P46: a sandbox whose whole folder became a link is not started and not removed", async () => {
+  const { driver, spec, directory } = rig(FOREVER);
+  const { containerId } = await driver.create(spec);
+  const aside = `${directory}-aside`;
+  renameSync(directory, aside);
+  const sentinel = join(temporaryDirectory(), "sentinel");
+  mkdirSync(join(sentinel, "workspace"), { recursive: true });
+  copyFileSync(join(aside, "process.json"), join(sentinel, "process.json"));
+  symlinkSync(sentinel, directory);
+  const foreign = { code: "SANDBOX_FOREIGN" };
+  await expect(driver.start(spec, containerId)).rejects.toMatchObject(foreign);
+  await expect(driver.remove(spec, containerId)).rejects.toMatchObject(foreign);
+  expect(readdirSync(sentinel)).toEqual(["process.json", "workspace"]);
+  rmSync(directory);
+  renameSync(aside, directory);
 });

@@ -78,8 +78,8 @@ for (const [name, make] of Object.entries(DRIVERS)) {
     const { containerId } = await driver.create(spec);
     await driver.stop(spec, containerId, 5000);
     await driver.start(spec, containerId);
-    for (const step of [driver.stop, driver.stop, driver.remove, driver.remove])
-      await step.call(driver, spec, containerId, 5000);
+    for (let times = 0; times < 2; times += 1) await driver.stop(spec, containerId, 5000);
+    for (let times = 0; times < 2; times += 1) await driver.remove(spec, containerId);
     expect(await driver.state(spec, containerId)).toBe("missing");
   });
 

@@ -38,11 +38,13 @@ test("an empty database gets the newest layout, a fence of 0 and an id of its ow
     "attestations",
     "audit",
     "inspections",
+    "launch_revisions",
     "locator_history",
     "member_events",
     "members",
     "meta",
     "native_ids",
+    "residents",
     "sandboxes",
     "turn_events",
     "turns",
@@ -61,7 +63,8 @@ test("a store of each earlier layout is brought to the newest, with everything t
         VALUES ('box', 'docker', '/d', 1, 'running', 7, 1);
       INSERT INTO members (id, sandbox, cli, options, submissions, settled_turns, created_at)
         VALUES ('m-1', 'box', 'opencode', '{}', 1, 0, 1), ('m-2', 'box', 'opencode', '{}', 1, 0, 1);
-      INSERT INTO turns VALUES ('t-1', 'm-1', 1, 'unknown', 'ab', 2, NULL, 1, 2),
+      INSERT INTO turns (id, member, number, state, text_sha256, text_bytes, settlement, submitted_at, ended_at)
+        VALUES ('t-1', 'm-1', 1, 'unknown', 'ab', 2, NULL, 1, 2),
         ('t-2', 'm-2', 1, 'settled', 'ab', 2, NULL, 1, 2)`);
     migrate(database);
     expect(versionOf(database)).toBe(MIGRATIONS.length);

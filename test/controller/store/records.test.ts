@@ -39,6 +39,8 @@ const TURN = {
   settlement: JSON.stringify(SETTLEMENT),
   submitted_at: AT,
   ended_at: AT + 1,
+  launch: null,
+  queued_ms: null,
 };
 
 test("JSON columns are read into the values that they hold", () => {

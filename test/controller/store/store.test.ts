@@ -88,6 +88,8 @@ test("an admitted turn has its number, and the member has no second one until it
     settlement: null,
     submitted_at: AT,
     ended_at: null,
+    launch: null,
+    queued_ms: null,
   });
   expect(member.submissions).toBe(1);
   expect(() => store.admit({ id: "t-2", member: "m-1", textSha256: "ab", textBytes: 2 })).toThrow(

@@ -1,0 +1,163 @@
+/**
+ * What must be true of a store's records beyond what its layout enforces: states, counters, locators, digests. Each
+ * look yields one line a problem. Reads only.
+ */
+import { createHash } from "node:crypto";
+import type { DatabaseSync, SQLOutputValue } from "node:sqlite";
+import { ControlEvent, NumberedEvent } from "../../protocol/events.ts";
+import { Locator } from "../../protocol/locator.ts";
+import { isOpen, recordStateOf } from "../../protocol/record-state.ts";
+import { parsedJson } from "../parsed-json.ts";
+import { REVISION_BYTES, REVISIONS } from "./launch-revisions.ts";
+import { MemberRow, SandboxRow, TurnRow } from "./records.ts";
+
+export interface RecordLook {
+  what: string;
+  look(): Iterable<string>;
+}
+
+type Row = Record<string, SQLOutputValue>;
+
+export function recordProblems(database: DatabaseSync): RecordLook[] {
+  const all = (sql: string) => database.prepare(sql).iterate() as Iterable<Row>;
+  return [
+    { what: "meta", look: () => metaProblems(all("SELECT * FROM meta")) },
+    { what: "sandbox", look: () => sandboxProblems(all("SELECT * FROM sandboxes")) },
+    { what: "turn", look: () => turnProblems(all("SELECT * FROM turns")) },
+    { what: "member", look: () => memberProblems(all(MEMBERS)) },
+    { what: "locator history", look: () => historyProblems(all("SELECT * FROM locator_history")) },
+    { what: "turn event", look: () => eventProblems(all(EVENTS)) },
+    { what: "member event", look: () => memberEventProblems(all("SELECT * FROM member_events")) },
+    {
+      what: "inspection",
+      look: () => lines(all(INSPECTIONS), (row) => `${row.turn} has a note and is ${row.state}`),
+    },
+    { what: "launch configuration", look: () => revisionProblems(all("SELECT * FROM launch_revisions")) },
+    {
+      what: "launch of a turn",
+      look: () => lines(all(LAUNCHES), (row) => `turn ${row.id} names none of its member's`),
+    },
+    {
+      what: "launch configurations",
+      look: () => lines(all(TOO_MANY), (row) => `${row.member} has ${row.n} with ${row.size} bytes`),
+    },
+  ];
+}
+
+/** Members with what their turns, history and native ids say of them. */
+const MEMBERS = `SELECT members.*,
+  (SELECT coalesce(max(number), 0) FROM turns WHERE turns.member = members.id) AS highest,
+  (SELECT count(*) FROM turns WHERE turns.member = members.id AND ended_at IS NULL) AS open,
+  (SELECT locator FROM locator_history h WHERE h.member = members.id ORDER BY settled_turns DESC, at DESC LIMIT 1) AS newest,
+  (SELECT count(*) FROM native_ids n WHERE n.sandbox = members.sandbox AND n.member = members.id
+    AND n.native_id IN (json_extract(members.locator, '$.nativeId'), json_extract(members.pending_locator, '$.nativeId'))) AS owned
+  FROM members`;
+const EVENTS = `SELECT turn_events.*, turns.member AS owner FROM turn_events LEFT JOIN turns ON turns.id = turn_events.turn`;
+const INSPECTIONS = `SELECT turn, state FROM inspections JOIN turns ON turns.id = inspections.turn WHERE state <> 'unknown'`;
+const LAUNCHES = `SELECT turns.id FROM turns LEFT JOIN launch_revisions r ON r.member = turns.member AND r.sha256 = turns.launch
+  WHERE turns.launch IS NOT NULL AND r.sha256 IS NULL`;
+const TOO_MANY = `SELECT member, count(*) AS n, sum(length(bytes)) AS size FROM launch_revisions GROUP BY member
+  HAVING n > ${REVISIONS} OR size > ${REVISION_BYTES}`;
+
+function* lines(rows: Iterable<Row>, line: (row: Row) => string): Iterable<string> {
+  for (const row of rows) yield line(row);
+}
+
+function* metaProblems(rows: Iterable<Row>): Iterable<string> {
+  const found = new Map([...rows].map(({ name, value }) => [String(name), String(value)]));
+  if (!/^\d+$/.test(found.get("fence") ?? "")) yield "the fence is no number";
+  if (!/^[0-9a-f]{32}$/.test(found.get("id") ?? "")) yield "the store has no id";
+}
+
+function* sandboxProblems(rows: Iterable<Row>): Iterable<string> {
+  for (const row of rows) {
+    const parsed = SandboxRow.safeParse(row);
+    if (!parsed.success) {
+      yield unreadable(row.id, parsed.error);
+      continue;
+    }
+    const { id, container, generation, applied } = parsed.data;
+    if (container !== null && (container.sandboxId !== id || container.generation !== generation))
+      yield `${id} is bound to a container of ${container.sandboxId}, generation ${container.generation}`;
+    if (applied < 0) yield `${id} has applied ${applied} events`;
+  }
+}
+
+function* turnProblems(rows: Iterable<Row>): Iterable<string> {
+  for (const row of rows) {
+    const parsed = TurnRow.safeParse(row);
+    if (!parsed.success) {
+      yield unreadable(row.id, parsed.error);
+      continue;
+    }
+    const { id, state, settlement, ended_at } = parsed.data;
+    if (isOpen(state)) {
+      if (settlement !== null || ended_at !== null) yield `${id} is ${state} and has an end`;
+    } else if (settlement === null || ended_at === null) yield `${id} is ${state} and has no end`;
+    else if (recordStateOf(settlement) !== state)
+      yield `${id} is ${state}, its settlement says ${recordStateOf(settlement)}`;
+  }
+}
+
+function* memberProblems(rows: Iterable<Row>): Iterable<string> {
+  for (const row of rows) {
+    const parsed = MemberRow.safeParse(row);
+    if (!parsed.success) {
+      yield unreadable(row.id, parsed.error);
+      continue;
+    }
+    const { id, sandbox, cli, submissions, settled_turns, locator, pending_locator } = parsed.data;
+    // More are those that a sandbox has taken and this store, older than it, does not have.
+    if (submissions < Number(row.highest))
+      yield `${id} has given ${submissions} numbers, its last turn has ${row.highest}`;
+    if (Number(row.open) > 1) yield `${id} has ${row.open} open turns`;
+    const last = pending_locator ?? locator;
+    if (settled_turns !== (last?.settledTurns ?? 0))
+      yield `${id} has settled ${settled_turns} turns, its locator says ${last?.settledTurns ?? 0}`;
+    // Byte for byte: the locator is never written but with its history.
+    if (row.locator !== row.newest) yield `${id} has a locator that is not the last of its history`;
+    if (last !== null && row.owned === 0) yield `${id} does not own the native id of its locator`;
+    for (const named of [locator, pending_locator])
+      if (named !== null && (named.cli !== cli || named.container.sandboxId !== sandbox))
+        yield `${id} is a ${cli} of ${sandbox}, its locator a ${named.cli} of ${named.container.sandboxId}`;
+  }
+}
+
+function* historyProblems(rows: Iterable<Row>): Iterable<string> {
+  for (const row of rows) {
+    const parsed = Locator.safeParse(parsedJson(String(row.locator)));
+    if (!parsed.success) yield unreadable(`${row.member}, turn ${row.settled_turns}`, parsed.error);
+    else if (parsed.data.settledTurns !== row.settled_turns)
+      yield `${row.member}, turn ${row.settled_turns}: its locator says ${parsed.data.settledTurns}`;
+  }
+}
+
+function* eventProblems(rows: Iterable<Row>): Iterable<string> {
+  for (const { turn, seq, at, event, owner } of rows) {
+    const where = `${turn}, event ${seq}`;
+    const parsed = NumberedEvent.safeParse({ seq, at, event: parsedJson(String(event)) });
+    if (!parsed.success) yield unreadable(where, parsed.error);
+    else if (parsed.data.event.member !== owner) yield `${where} is of member ${parsed.data.event.member}`;
+  }
+}
+
+function* memberEventProblems(rows: Iterable<Row>): Iterable<string> {
+  for (const { id, member, event } of rows) {
+    const parsed = ControlEvent.safeParse(parsedJson(String(event)));
+    if (!parsed.success) yield unreadable(`${member}, event ${id}`, parsed.error);
+    else if (parsed.data.type !== "member.unrequested" || parsed.data.member !== member)
+      yield `${member}, event ${id} is ${parsed.data.type} of member ${parsed.data.member}`;
+  }
+}
+
+function* revisionProblems(rows: Iterable<Row>): Iterable<string> {
+  for (const { member, sha256, bytes } of rows) {
+    const isWhole =
+      bytes instanceof Uint8Array && createHash("sha256").update(bytes).digest("hex") === sha256;
+    if (!isWhole) yield `${member}, ${String(sha256).slice(0, 16)}… is not what was written`;
+  }
+}
+
+function unreadable(what: unknown, error: { issues: ReadonlyArray<{ path: PropertyKey[] }> }): string {
+  return `${String(what)} can't be read (${error.issues[0]?.path.join(".") ?? ""})`;
+}
