@@ -80,7 +80,7 @@ export function createTurnRecord(clock: Clock): TurnRecord {
         processGeneration: resident?.processGeneration ?? null,
         parts: record.output.parts(),
         textIsCut: record.output.isCut(),
-        textIsPartial: machine.wasSubmitted && outcome !== "completed",
+        textIsPartial: machine.wasSubmitted && outcome !== "completed" && outcome !== "not_sent",
         usage: nativeEnd?.usage ?? NO_USAGE,
         // A copy: what comes later is no part of what was journaled.
         evidence: [...evidence],

@@ -204,7 +204,8 @@ export function createTurnRunner(submission: Submission, ports: RunnerPorts): Tu
     async abort() {
       // The prompt may still be on its way: an abort that overtakes it would be answered, and the prompt would run.
       await sending;
-      if (nativeMessage === null) return dispatch("native_quiet");
+      // The end came while the intent was written: nothing went out, and nothing will.
+      if (nativeMessage === null) return dispatch("proved_absent");
       const carrier = present(resident);
       const deadline = after(limits.abortMs, "abort_late");
       const isQuiet = await carrier.abort();
@@ -258,7 +259,7 @@ export function createTurnRunner(submission: Submission, ports: RunnerPorts): Tu
       for (const cancel of cancels) cancel();
       cancels.clear();
       const carrier = resident;
-      const keepsProcess = carrier !== null && canKeep(machine, carrier);
+      const keepsProcess = carrier !== null && canKeep(machine, carrier, nativeMessage !== null);
       carrier?.endTurn();
       hasLetGo = true;
       const settlement = record.conclude(machine, carrier, keepsProcess);
@@ -380,9 +381,9 @@ export function createTurnRunner(submission: Submission, ports: RunnerPorts): Tu
 }
 
 /** Design, section 6: all four must hold, and the driver agree, or the process is retired. Before a submission only our own wish counts. */
-function canKeep(machine: TurnMachine, resident: Resident): boolean {
+function canKeep(machine: TurnMachine, resident: Resident, wasSent: boolean): boolean {
   const isUsable = !resident.hasExited() && resident.subscription() !== null;
-  if (!machine.wasSubmitted) return isUsable && machine.cause !== "gate_failed";
+  if (!wasSent) return isUsable && machine.cause !== "gate_failed";
   if (!isUsable || !machine.sawNativeEnd || machine.identity === "identity_changed") return false;
   return resident.mustRetire() === null;
 }

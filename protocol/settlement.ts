@@ -130,6 +130,8 @@ export function concludeTurn(
   native: NativeStatus | null,
 ): { outcome: Outcome; settled: boolean } {
   const settled = turn.sawNativeEnd;
+  // The intent to submit was durable, and then nothing went out: as if it had never been there.
+  const mayBeSent = turn.wasSubmitted && turn.delivery !== "proved_absent";
   if (turn.identity === "identity_changed") return { outcome: "failed", settled };
   switch (turn.cause) {
     case "native":
@@ -137,18 +139,17 @@ export function concludeTurn(
     case "refused":
       return { outcome: "refused", settled: false };
     case "abort_requested":
-      return { outcome: turn.wasSubmitted ? "aborted" : "not_sent", settled };
+      return { outcome: mayBeSent ? "aborted" : "not_sent", settled };
     case "gate_failed":
     case "submit_rejected":
       return { outcome: "not_sent", settled: false };
     case "stream_lost":
-      return { outcome: turn.wasSubmitted ? "stream_lost" : "not_sent", settled };
+      return { outcome: mayBeSent ? "stream_lost" : "not_sent", settled };
     case "submit_unclear":
       if (settled) return { outcome: "failed", settled };
       return { outcome: turn.delivery === "proved_absent" ? "not_sent" : "unknown", settled: false };
     case "process_exited":
-      if (!turn.wasSubmitted || turn.delivery === "proved_absent")
-        return { outcome: "not_sent", settled: false };
+      if (!mayBeSent) return { outcome: "not_sent", settled: false };
       return { outcome: turn.delivery === null ? "failed" : "unknown", settled };
     case "first_event_late":
     case "end_overdue":
@@ -156,7 +157,7 @@ export function concludeTurn(
     case "provider_late":
       return { outcome: "failed", settled };
     case "time_limit":
-      return { outcome: turn.wasSubmitted ? "failed" : "not_sent", settled };
+      return { outcome: mayBeSent ? "failed" : "not_sent", settled };
     case null:
       return { outcome: "unknown", settled: false };
     default: {

@@ -15,7 +15,7 @@ const isFull = process.argv.includes("--full");
 const isCi = !["", "0", "false"].includes(process.env.CI ?? "");
 const optsOut = process.env.HOLDFAST_SKIP_CONTAINERS === "1";
 const wantsContainers = !optsOut && namesContainers(args);
-const limitMs = Number(process.env.HOLDFAST_TEST_LIMIT_MS ?? (isFull ? 80 : 20) * 60_000);
+const limitMs = Number(process.env.HOLDFAST_TEST_LIMIT_MS ?? (isFull ? 120 : 60) * 60_000);
 
 const run = newRun();
 const scratch = mkdtempSync(join(tmpdir(), "holdfast-test-"));

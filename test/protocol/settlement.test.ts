@@ -39,11 +39,14 @@ const CONCLUSIONS = rowsOf(`
   permission_unresolved  *    *    *                                  *          failed       end
   provider_late          *    *    *                                  *          failed       end
   stream_lost            no   *    *                                  *          not_sent     end
-  stream_lost            yes  *    *                                  *          stream_lost  end
+  stream_lost            yes  *    proved_absent                      *          not_sent     end
+  stream_lost            yes  *    none|proved_present|proof_unavailable  *      stream_lost  end
   abort_requested        no   *    *                                  *          not_sent     end
-  abort_requested        yes  *    *                                  *          aborted      end
+  abort_requested        yes  *    proved_absent                      *          not_sent     end
+  abort_requested        yes  *    none|proved_present|proof_unavailable  *      aborted      end
   time_limit             no   *    *                                  *          not_sent     end
-  time_limit             yes  *    *                                  *          failed       end
+  time_limit             yes  *    proved_absent                      *          not_sent     end
+  time_limit             yes  *    none|proved_present|proof_unavailable  *      failed       end
   process_exited         no   *    *                                  *          not_sent     no
   process_exited         yes  *    proved_absent                      *          not_sent     no
   process_exited         yes  *    none                               *          failed       end

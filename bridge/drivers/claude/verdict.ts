@@ -4,6 +4,7 @@
  */
 import type { NativeStatus } from "../../../protocol/settlement.ts";
 import { addUsage, type Usage } from "../../../protocol/usage.ts";
+import { withoutAddresses } from "../addresses.ts";
 import type { NativeError } from "../driver.ts";
 import type { NativeResult, NativeUsage } from "./native-message.ts";
 
@@ -54,13 +55,6 @@ function errorOf(result: NativeResult): NativeError {
   const name = subtype === "success" ? (reason ?? "error") : subtype;
   const message = result.errors?.join("; ") ?? result.result ?? "";
   return { name: status == null ? name : `${name} ${status}`, message: withoutAddresses(message) };
-}
-
-/** Addresses of the inlet, or of a provider behind it, are nobody's business further on. */
-function withoutAddresses(text: string): string {
-  return text
-    .replaceAll(/\bhttps?:\/\/[^\s"')]+/g, "<address>")
-    .replaceAll(/\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b/g, "<address>");
 }
 
 /** Input without what the cache gave or took, output without thinking where that is stated; zeros of everything say nothing. */

@@ -1,18 +1,16 @@
 /** An error as codex words it, without what may leak: addresses, and bodies of the provider's answer. Pure. */
 import { clip } from "../../../protocol/errors.ts";
+import { withoutAddresses } from "../addresses.ts";
 import type { NativeError } from "../driver.ts";
 import type { TurnError } from "./native-message.ts";
 
-const ADDRESS =
-  /\b[a-z][a-z+.-]*:\/\/[^\s"')]+|\b\d{1,3}(\.\d{1,3}){3}(:\d+)?|\[[0-9a-f]*:[0-9a-f:]+\](:\d+)?|\blocalhost:\d+/gi;
-
 export function nativeError(error: TurnError): NativeError {
-  return { name: errorName(error), message: withoutAddresses(providerMessage(error.message)) };
+  return { name: errorName(error), message: stripped(providerMessage(error.message)) };
 }
 
 /** Why codex tries again: `message` says only that it does. */
 export function waitingReason({ message, additionalDetails }: TurnError): string {
-  return withoutAddresses(
+  return stripped(
     providerMessage(additionalDetails == null || additionalDetails === "" ? message : additionalDetails),
   );
 }
@@ -34,6 +32,6 @@ function providerMessage(text: string): string {
   }
 }
 
-function withoutAddresses(text: string): string {
-  return clip(text.replace(/, url: \S+/g, "").replace(ADDRESS, "[address]"));
+function stripped(text: string): string {
+  return clip(withoutAddresses(text.replace(/, url: \S+/g, "")));
 }

@@ -5,9 +5,9 @@
 import { randomUUID } from "node:crypto";
 import { asHoldfastError, clip, HoldfastError } from "../../../protocol/errors.ts";
 import type { IdentityResult, Prompt, SubmitResult } from "../driver.ts";
+import { endLeftovers, ticksNow } from "../stdio/leftovers.ts";
 import type { Pipe, PipeSession } from "../stdio/resident.ts";
 import type { CodexChannel } from "./channel.ts";
-import { endLeftovers, ticksNow } from "./leftovers.ts";
 import { refusalOf } from "./native-asks.ts";
 import {
   type NativeEvent,

@@ -11,11 +11,13 @@
  * `aborted` one is never an empty success. What an attempt that is made again had said is withdrawn: pi keeps it out of
  * the conversation too.
  */
+import { clip } from "../../../protocol/errors.ts";
 import { LIMITS } from "../../../protocol/limits.ts";
 import type { NativeStatus } from "../../../protocol/settlement.ts";
 import { addUsage, NO_USAGE, type Usage } from "../../../protocol/usage.ts";
+import { withoutAddresses } from "../addresses.ts";
 import type { NativeError } from "../driver.ts";
-import { providerError, withoutAddresses } from "./native-error.ts";
+import { providerError } from "./native-error.ts";
 import { type Message, type NativeMessage, textOf } from "./native-message.ts";
 import { messageUsage, tokensUsage } from "./native-usage.ts";
 
@@ -150,7 +152,7 @@ export function createTurnView(ownText: string): TurnView {
     errorMessage?: string | undefined;
   }): ViewChange {
     const { attempt, delayMs, errorMessage = "the provider failed" } = retry;
-    return { kind: "waiting", reason: withoutAddresses(errorMessage), attempt, delayMs };
+    return { kind: "waiting", reason: clip(withoutAddresses(errorMessage)), attempt, delayMs };
   }
 
   function take(message: NativeMessage): ViewChange[] {

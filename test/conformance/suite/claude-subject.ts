@@ -1,6 +1,7 @@
 /** Claude Code as the suite must know it, by its pinned version. Facts: `claude-codex-pi`, section 1. */
 import { readFileSync } from "node:fs";
 import { CLAUDE_RANGES, createClaudeDriver } from "../../../bridge/drivers/claude/driver.ts";
+import { transcriptPath } from "../../../bridge/drivers/claude/history.ts";
 import { holdsFor } from "../../../bridge/drivers/version-range.ts";
 import type { MemberOptions } from "../../../controller/store/records.ts";
 import { MEMBER } from "../../support/host.ts";
@@ -81,6 +82,7 @@ export function claudeSubject(version: ClaudeVersion): DriverSubject {
     wakesRoot: true,
     badRequestCalls: version === "2.1.220" ? 1 : 6,
     retiresAfterRetry: retirement !== undefined && holdsFor(retirement, version),
+    lateStore: (home, { directory, nativeId }) => transcriptPath(home, directory, nativeId),
     joint: "\n",
     keptChars: 0,
     backgroundTools: ["CronCreate", "ScheduleWakeup", "Monitor", "Workflow"],

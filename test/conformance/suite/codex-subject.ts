@@ -57,6 +57,7 @@ export const CODEX_SUBJECT: DriverSubject = {
   wakesRoot: false,
   badRequestCalls: 1,
   retiresAfterRetry: false,
+  lateStore: null,
   joint: "",
   keptChars: 0,
   backgroundTools: ["create_goal"],

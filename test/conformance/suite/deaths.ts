@@ -1,4 +1,5 @@
 /** The CLI dies, or only its event stream does: what is lost is said, nothing stays behind, the conversation goes on. */
+import { existsSync, readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { follow, play } from "../../support/turns.ts";
 import { until } from "../../support/until.ts";
@@ -42,6 +43,11 @@ export function deathTests(stage: () => Stage, subject: DriverSubject): void {
     const { locator } = t.host.member(member);
     const { directory } = t.host.store.sandbox(sandbox) ?? { directory: "" };
     const before = exitsOf(directory, member);
+    if (subject.lateStore !== null && locator !== null) {
+      const path = subject.lateStore(`${directory}/slots/${member}/home`, locator);
+      const stored = () => existsSync(path) && readFileSync(path, "utf8").includes(locator.tail?.id ?? "");
+      await until("the turn in the CLI's store", stored);
+    }
     await killCli(sandbox, member, processText);
     await oneMoreExit(directory, member, before);
     const next = await play(t, member, "Still there?");

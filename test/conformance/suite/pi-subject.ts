@@ -59,6 +59,7 @@ export const PI_SUBJECT: DriverSubject = {
   wakesRoot: true,
   badRequestCalls: 1,
   retiresAfterRetry: false,
+  lateStore: null,
   joint: "",
   // 20,000 tokens, by its own estimate of four characters each.
   keptChars: 80_000,

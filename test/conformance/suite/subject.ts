@@ -7,6 +7,7 @@ import { dirname } from "node:path";
 import { afterAll, beforeAll, beforeEach, onTestFinished } from "vitest";
 import type { DriverManifest } from "../../../bridge/drivers/driver.ts";
 import type { MemberOptions } from "../../../controller/store/records.ts";
+import type { Locator } from "../../../protocol/locator.ts";
 import { ALLOW_ALL, type MemberPolicy, type PermissionAction } from "../../../protocol/permission-policy.ts";
 import { isOpen } from "../../../protocol/record-state.ts";
 import type { Settlement } from "../../../protocol/settlement.ts";
@@ -78,6 +79,8 @@ export interface DriverSubject {
   readonly badRequestCalls: number;
   /** A process that has tried a request again takes no further turn. */
   readonly retiresAfterRetry: boolean;
+  /** The file into which it writes a turn a while behind its end; null for one that has written it by then. */
+  readonly lateStore: ((home: string, locator: Locator) => string) | null;
   /** What it puts behind a text of the user that it sends together with the next one, in one message. */
   readonly joint: string;
   /** Characters of history that it keeps whole whatever happens: with less than that it compacts nothing. */

@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { textProblem } from "../../../protocol/user-text.ts";
 import { play } from "../../support/turns.ts";
-import { type DriverSubject, type Stage, spoken } from "./subject.ts";
+import { type DriverSubject, type Stage, settled, spoken } from "./subject.ts";
 
 const BIG = `${"0123456789abcdef".repeat(12_800)} end of 200 KB`;
 
@@ -82,6 +82,8 @@ export function textTests(stage: () => Stage, { manifest, addition }: DriverSubj
     test(`law 1, A1: ${what} reach the model byte for byte, once, alone in their message`, async () => {
       const { t, steady } = stage();
       const member = steady();
+      // A process may have something of its own to say before its first message.
+      if (t.host.member(member).settled_turns === 0) await settled(stage(), member);
       const before = Number(t.host.member(member).settled_turns);
       if (textProblem(manifest.cli, text) !== null) {
         expect(() => t.host.submit(member, text)).toThrow(

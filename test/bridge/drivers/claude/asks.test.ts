@@ -41,21 +41,21 @@ test("a request of a tool is the root's, or its agent's; other kinds are none", 
 
 test.each<[string, Record<string, unknown>, string[]]>([
   ["Bash", { command: "git push", description: "x" }, ["git push"]],
-  ["Read", { file_path: "/work/a.txt" }, ["/work/a.txt"]],
-  ["Write", { file_path: "/work/../etc/passwd" }, ["/etc/passwd"]],
-  ["Edit", { file_path: "b/./c.txt" }, ["/work/b/c.txt"]],
+  ["Read", { file_path: "/place/a.txt" }, ["/place/a.txt"]],
+  ["Write", { file_path: "/place/../etc/passwd" }, ["/etc/passwd"]],
+  ["Edit", { file_path: "b/./c.txt" }, ["/place/b/c.txt"]],
   ["WebFetch", { url: "http://a.example/" }, ["http://a.example/"]],
   ["Agent", { prompt: "p", subagent_type: "Plan" }, ["Plan"]],
   ["TaskCreate", { subject: "s" }, []],
   ["Bash", { command: 7 }, []],
 ])("the permission is the tool's own name, its patterns what %s acts on: %j", (tool, input, patterns) => {
-  expect(permissionOf(ask(tool, input), "/work")).toEqual({ permission: tool, patterns });
+  expect(permissionOf(ask(tool, input), "/place")).toEqual({ permission: tool, patterns });
 });
 
 test("law 13: what goes to the controller fits the wire, and the policy sees it whole", () => {
   const long = ask("B".repeat(300), { command: "x".repeat(5000) });
-  expect(PermissionRequest.safeParse(permissionRequest(long, "/work")).success).toBe(true);
-  expect(permissionOf(long, "/work").patterns[0]).toHaveLength(5000);
+  expect(PermissionRequest.safeParse(permissionRequest(long, "/place")).success).toBe(true);
+  expect(permissionOf(long, "/place").patterns[0]).toHaveLength(5000);
 });
 
 const QUESTIONS = {

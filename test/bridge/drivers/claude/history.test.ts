@@ -53,8 +53,8 @@ test("law 13: a tail far from the end is still found, in a second and larger loo
 
 // Tried on both pinned versions.
 test("a transcript lies under its directory's spelling, cut and numbered where it is long", () => {
-  expect(transcriptPath("/home/agent", "/work/a_b.c", ID)).toBe(
-    `/home/agent/.claude/projects/-work-a-b-c/${ID}.jsonl`,
+  expect(transcriptPath("/home/agent", "/place/a_b.c", ID)).toBe(
+    `/home/agent/.claude/projects/-place-a-b-c/${ID}.jsonl`,
   );
   const long = `/tmp/${"long_dir.é-".repeat(12)}/${"b".repeat(120)}`;
   const name = transcriptPath("/h", long, ID).split("/")[4] ?? "";

@@ -65,7 +65,7 @@ test("an error names what it was and what the CLI said, without addresses", () =
   );
   expect(error).toEqual({
     name: "api_error 503",
-    message: "API Error: no answer of <address> or <address> (today)",
+    message: "API Error: no answer of [address] or [address] (today)",
   });
   const own = judge(result({ subtype: "error_during_execution", is_error: true, errors: ["a", "b"] }), true);
   expect(own.error).toEqual({ name: "error_during_execution", message: "a; b" });

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { providerError, withoutAddresses } from "../../../../bridge/drivers/pi/native-error.ts";
+import { providerError } from "../../../../bridge/drivers/pi/native-error.ts";
 import { LIMITS } from "../../../../protocol/limits.ts";
 
 test.each([
@@ -10,7 +10,7 @@ test.each([
   ['400: {"message":"the quota is spent"}', '400: {"message":"the quota is spent"}'],
   ["[a] list and a [dead] end", "[a] list and a [dead] end"],
 ])("%s is told as %s", (text, told) => {
-  expect(withoutAddresses(text)).toBe(told);
+  expect(providerError(text).message).toBe(told);
 });
 
 test("an error has a name, and is no longer than the wire allows", () => {

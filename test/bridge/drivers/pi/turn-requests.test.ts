@@ -64,7 +64,7 @@ const question = (id: string, more: Partial<QuestionDialog> = {}): QuestionDialo
 
 test("what the policy allows or denies is answered at once, and confirmed by our extension", async () => {
   const { requests, sent, reports } = await bench();
-  requests.asked(permission("p1", { tool: "write", patterns: ["/work/a"] }));
+  requests.asked(permission("p1", { tool: "write", patterns: ["/place/a"] }));
   requests.asked(permission("p2", { tool: "write", patterns: ["/etc/passwd"] }));
   expect(sent).toEqual([
     ["p1", { value: "allow" }],
@@ -146,7 +146,7 @@ test("before an abort everything open is cancelled, and so is what is asked on t
   requests.asked(permission("p1"));
   requests.asked(question("q1"));
   await requests.refuseAll();
-  requests.asked(permission("p2", { tool: "write", patterns: ["/work/a"] }));
+  requests.asked(permission("p2", { tool: "write", patterns: ["/place/a"] }));
   requests.asked(question("q2"));
   const cancelled = { cancelled: true };
   expect(sent).toEqual([

@@ -1,20 +1,20 @@
 import { expect, test } from "vitest";
 import { actsOn } from "../../../../../bridge/drivers/pi/extension/acts-on.ts";
 
-const CWD = "/work/space";
+const CWD = "/place/space";
 const HOME = "/home/agent";
 
 test.each([
-  ["a.txt", "/work/space/a.txt"],
+  ["a.txt", "/place/space/a.txt"],
   ["../../etc/passwd", "/etc/passwd"],
   ["/etc/../etc/shadow", "/etc/shadow"],
   ["~", "/home/agent"],
   ["~/.ssh/id", "/home/agent/.ssh/id"],
-  ["@src/a.ts", "/work/space/src/a.ts"],
+  ["@src/a.ts", "/place/space/src/a.ts"],
   ["@~/x", "/home/agent/x"],
   ["file:///etc/hosts", "/etc/hosts"],
-  ["a\u00a0b", "/work/space/a b"],
-  ["~other/x", "/work/space/~other/x"],
+  ["a\u00a0b", "/place/space/a b"],
+  ["~other/x", "/place/space/~other/x"],
 ])("the path %s is judged as %s, as pi's own tools read it", (path, judged) => {
   expect(actsOn({ path }, CWD, HOME)).toEqual([judged]);
 });

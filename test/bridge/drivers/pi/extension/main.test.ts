@@ -27,7 +27,7 @@ function pi(reply: () => Promise<string | undefined> = async () => undefined) {
     { id: "b", parentId: "a" },
   ];
   const context = {
-    cwd: "/work/space",
+    cwd: "/place/space",
     signal,
     sessionManager: { getBranch: () => branch },
     ui: {
@@ -95,7 +95,7 @@ test("a call that must ask runs when it is allowed, and its dialog ends with the
   expect(await call("write", { path: "../x" })).toBeUndefined();
   expect(dialogs).toEqual([
     {
-      title: { say: "permission", call: "c1", tool: "write", patterns: ["/work/x"] },
+      title: { say: "permission", call: "c1", tool: "write", patterns: ["/place/x"] },
       options: ["allow", "reject"],
       signal,
     },
@@ -152,7 +152,7 @@ test("at the start it says which pi it runs in, where, and whether the history i
   await start();
   branch.shift();
   await start();
-  const hello = { say: "hello", version: "1.6.1", cwd: "/work/space" };
+  const hello = { say: "hello", version: "1.6.1", cwd: "/place/space" };
   expect(statuses).toEqual([
     ["holdfast", { ...hello, entries: 2, isWhole: true }],
     ["holdfast", { ...hello, entries: 1, isWhole: false }],
