@@ -9,6 +9,7 @@ import type { CliName } from "../protocol/locator.ts";
 import type { Settlement } from "../protocol/settlement.ts";
 import type { Driver, LaunchRequest, Resident, ResidentListener } from "./drivers/driver.ts";
 import type { Log } from "./log.ts";
+import { fittingId } from "./observed-event.ts";
 import { processesLeft } from "./process.ts";
 import { openSlot, type Slot } from "./slots.ts";
 import type { Preparation, Submission, TurnRunner } from "./turn-runner.ts";
@@ -88,7 +89,13 @@ export function createMember(options: MemberOptions): Member {
       onSubscription: (subscription, state, detail) =>
         report({ type: "member.subscription", member: id, subscription, state, detail: clip(detail) }),
       onUnrequested: (session, state, detail) =>
-        report({ type: "member.unrequested", member: id, session, state, detail: clip(detail) }),
+        report({
+          type: "member.unrequested",
+          member: id,
+          session: fittingId(session),
+          state,
+          detail: clip(detail),
+        }),
       onExit(exit) {
         const detail = `code ${exit.code}, signal ${exit.signal}`;
         report({ type: "member.process", member: id, processGeneration, state: "exited", detail });
