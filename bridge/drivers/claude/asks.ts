@@ -11,6 +11,7 @@ import {
 } from "../../../protocol/permission-policy.ts";
 import type { Ancestry, DecidedBy, QuestionAnswers, QuestionRequest } from "../../../protocol/question.ts";
 import type { PipeAsk } from "../stdio/pipe-desk.ts";
+import { commandPatterns } from "../stdio/shell-commands.ts";
 import type { NativeControlRequest } from "./native-message.ts";
 
 const QUESTION_TOOL = "AskUserQuestion";
@@ -55,6 +56,7 @@ export function permissionOf({ tool, input }: ToolAsk, directory: string) {
   const patterns = ACTS_ON.flatMap(([name, isPath]) => {
     const value = input[name];
     if (typeof value !== "string" || value === "") return [];
+    if (name === "command") return commandPatterns(value);
     return [isPath ? resolve(directory, value) : value];
   });
   return { permission: tool, patterns };
