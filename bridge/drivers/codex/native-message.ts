@@ -146,6 +146,10 @@ function readEvent(raw: Record<string, unknown>): NativeMessage | null {
 /** Answers to what we ask. */
 export const Hello = z.object({ userAgent: z.string() });
 
+export const ReadConfig = z.object({
+  config: z.object({ mcp_servers: z.nullish(z.record(z.string(), z.unknown())) }),
+});
+
 export const OpenThread = z.object({
   thread: z.object({
     id: z.string(),
