@@ -12,6 +12,7 @@ import type { Settlement } from "../protocol/settlement.ts";
 import { reapSlot, residentBytes } from "./census.ts";
 import type { Driver, LaunchRequest, Resident, ResidentListener } from "./drivers/driver.ts";
 import type { Log } from "./log.ts";
+import { fittingId } from "./observed-event.ts";
 import { processesLeft } from "./process.ts";
 import { openSlot, type Slot } from "./slots.ts";
 import type { Preparation, Submission, TurnRunner } from "./turn-runner.ts";
@@ -99,7 +100,13 @@ export function createMember(options: MemberOptions): Member {
       onSubscription: (subscription, state, detail) =>
         report({ type: "member.subscription", member: id, subscription, state, detail: clip(detail) }),
       onUnrequested: (session, state, detail) =>
-        report({ type: "member.unrequested", member: id, session, state, detail: clip(detail) }),
+        report({
+          type: "member.unrequested",
+          member: id,
+          session: fittingId(session),
+          state,
+          detail: clip(detail),
+        }),
       onExit(exit) {
         const detail = `code ${exit.code}, signal ${exit.signal}`;
         report({ type: "member.process", member: id, processGeneration, state: "exited", detail });

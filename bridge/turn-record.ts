@@ -4,13 +4,15 @@ import { clip, HoldfastError, toWireError } from "../protocol/errors.ts";
 import type { Evidence } from "../protocol/evidence.ts";
 import { type ContextStatus, concludeTurn, type Settlement, type Timings } from "../protocol/settlement.ts";
 import type { TurnMachine } from "../protocol/turn-state.ts";
-import { NO_USAGE } from "../protocol/usage.ts";
+import { NO_USAGE, Usage } from "../protocol/usage.ts";
 import type { NativeError, Observation, Resident } from "./drivers/driver.ts";
 import type { ProcessExit } from "./process.ts";
 import { createTurnOutput, type TurnOutput } from "./turn-output.ts";
 
 /** Evidence kept of one turn. Beyond: later pieces are counted, and the count is the last piece. */
 const EVIDENCE_KEPT = 64;
+
+const UNKNOWN_USAGE: Usage = { ...NO_USAGE, source: "cli" };
 
 const STAGES = ["admitted", "prepared", "gated", "submitted", "firstEvent", "settled", "verified"] as const;
 type Stage = (typeof STAGES)[number];
@@ -81,7 +83,8 @@ export function createTurnRecord(clock: Clock): TurnRecord {
         parts: record.output.parts(),
         textIsCut: record.output.isCut(),
         textIsPartial: machine.wasSubmitted && outcome !== "completed" && outcome !== "not_sent",
-        usage: nativeEnd?.usage ?? NO_USAGE,
+        // Figures that can't be true say nothing (law 11), and would be refused on the wire.
+        usage: nativeEnd === null ? NO_USAGE : (Usage.safeParse(nativeEnd.usage).data ?? UNKNOWN_USAGE),
         // A copy: what comes later is no part of what was journaled.
         evidence: [...evidence],
         timings: timings(startMs, marks, clock.monotonicMs()),

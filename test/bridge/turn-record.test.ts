@@ -55,6 +55,16 @@ test("usage that the CLI did not state is unknown, not zero", () => {
   expect(settlement.usage).toMatchObject({ source: "none", inputTokens: null, outputTokens: null });
 });
 
+test("figures that can't be true are unknown, and never make a settlement that is refused", () => {
+  for (const wrong of [-5, Number.NaN, Number.POSITIVE_INFINITY]) {
+    const record = createTurnRecord(new FakeClock());
+    record.nativeEnd = { ...nativeEnd("completed"), usage: { ...USAGE, cacheReadTokens: wrong } };
+    const settlement = record.conclude(NATIVE, fakeResident(), true);
+    expect(settlement.usage).toMatchObject({ source: "cli", inputTokens: null, cacheReadTokens: null });
+    expect(Settlement.safeParse(settlement).success).toBe(true);
+  }
+});
+
 test("each cause is told by its own code", () => {
   const codes: Array<[TurnCause, string | null]> = [
     ["submit_unclear", "DELIVERY_UNKNOWN"],

@@ -1,5 +1,6 @@
 /** Codex 0.171.0: what it asks for under each policy, and what it does not offer where it would not ask. */
-import { existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 import type { MemberOptions } from "../../controller/store/records.ts";
 import { ALLOW_ALL, type MemberPolicy } from "../../protocol/permission-policy.ts";
@@ -41,7 +42,7 @@ test("law 9: every command is asked for, read-only ones too, by what the model w
   expect(turn.settlement).toMatchObject({ outcome: "completed", parts: ["Looked."] });
   const asked = turn.all("turn.permission_asked").map(({ request }) => request);
   expect(asked.map(({ permission }) => permission)).toEqual(asked.map(() => "exec_command"));
-  expect(asked.flatMap(({ patterns }) => patterns).sort()).toEqual([...commands, "ls", "ls -a"].sort());
+  expect(asked.map(({ patterns }) => patterns[0]).sort()).toEqual([...commands, "ls", "ls -a"].sort());
   expect(turn.all("turn.permission_closed").map(({ reply, result }) => `${reply} ${result}`)).toEqual(
     asked.map(() => "reject confirmed"),
   );
@@ -167,4 +168,34 @@ test("law 15: a command that was allowed can't be fed with others: it has no ter
   expect((await play(t, feeder, "Feed it.")).settlement).toMatchObject({ context: "LIVE", parts: ["Fed."] });
   expect(results()).toContain("stdin is closed");
   expect(fileIn(stage(), "fed.txt")).toBe("");
+});
+
+test("law 9: tools of a server from the member's own settings do not run behind the policy's back, after a resume either", async () => {
+  const { t, sandbox, directory, fresh } = stage().apart();
+  const ran = `${directory}/ran`;
+  const server = fileURLToPath(new URL("../stand-ins/mcp-server.ts", import.meta.url));
+  const members = [ALLOW_ALL, deny].map((permissions) => fresh({ permissions }));
+  for (const id of members) {
+    const home = `${directory}/slots/${id}/home/.codex`;
+    mkdirSync(home, { recursive: true });
+    const lines = [
+      "[mcp_servers.own]",
+      `command = ${JSON.stringify(process.execPath)}`,
+      `args = ${JSON.stringify([server, ran])}`,
+    ];
+    writeFileSync(`${home}/config.toml`, lines.join("\n"));
+  }
+  for (const context of ["NEW", "RESTORED"]) {
+    for (const [at, id] of members.entries()) {
+      const text = `Touch ${context} ${at}`;
+      t.model.script(text, [
+        { kind: "reply", toolCalls: [{ name: "mcp__own.touch", arguments: {} }] },
+        "Went on.",
+      ]);
+      expect((await play(t, id, text)).settlement).toMatchObject({ outcome: "completed", context });
+      expect(existsSync(ran), text).toBe(at === 0);
+      rmSync(ran, { force: true });
+    }
+    await t.host.stopSandbox(sandbox);
+  }
 });

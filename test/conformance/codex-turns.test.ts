@@ -67,6 +67,30 @@ for (const background of [false, true]) {
   });
 }
 
+test("law 15: a subagent's command is ended with the turn too, whether its subagent had ended or is interrupted", async () => {
+  const { t, fresh } = stage();
+  const member = fresh();
+  for (const [wait, yieldMs] of [
+    [false, 30_000],
+    [true, 250],
+  ] as const) {
+    const cmd = wait ? "sleep 776" : "sleep 777";
+    t.model.script(`Delegate ${cmd}`, [
+      { kind: "reply", toolCalls: [spawnChild(`The child runs ${cmd}`)] },
+      ...(wait ? [{ kind: "reply" as const, toolCalls: [required(CODEX_SUBJECT.tools.taskEnd)()] }] : []),
+      { kind: "reply", text: "Gone.", beforeFirstByteMs: 2000 },
+    ]);
+    t.model.script(`The child runs ${cmd}`, [
+      { kind: "reply", toolCalls: [{ name: "exec_command", arguments: { cmd, yield_time_ms: yieldMs } }] },
+      "The child is done.",
+    ]);
+    const turn = follow(t.host.submit(member, `Delegate ${cmd}.`));
+    await until("the child's command", async () => (await running(member, cmd)).length > 0, 30_000);
+    expect(await turn.end()).toMatchObject({ outcome: "completed", parts: ["Gone."], keepsProcess: true });
+    expect(await running(member, cmd)).toEqual([]);
+  }
+});
+
 /** A turn with a subagent that is at work and would never end. */
 async function withChild(member: string, end: string) {
   const { t } = stage();

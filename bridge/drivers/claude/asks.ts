@@ -4,8 +4,14 @@
  */
 import { resolve } from "node:path/posix";
 import type { PermissionReply, PermissionRequest } from "../../../protocol/permission.ts";
+import {
+  decidePermission,
+  type MemberPolicy,
+  type PermissionAction,
+} from "../../../protocol/permission-policy.ts";
 import type { Ancestry, DecidedBy, QuestionAnswers, QuestionRequest } from "../../../protocol/question.ts";
 import type { PipeAsk } from "../stdio/pipe-desk.ts";
+import { commandPatterns } from "../stdio/shell-commands.ts";
 import type { NativeControlRequest } from "./native-message.ts";
 
 const QUESTION_TOOL = "AskUserQuestion";
@@ -50,9 +56,45 @@ export function permissionOf({ tool, input }: ToolAsk, directory: string) {
   const patterns = ACTS_ON.flatMap(([name, isPath]) => {
     const value = input[name];
     if (typeof value !== "string" || value === "") return [];
+    if (name === "command") return commandPatterns(value);
     return [isPath ? resolve(directory, value) : value];
   });
   return { permission: tool, patterns };
+}
+
+/**
+ * Words that the CLI takes for tools of another name, from the model and in its settings: it asks for a rule's `Task`, and
+ * names `Agent`. All words of both pinned versions.
+ */
+const ALIASES: ReadonlyMap<string, string> = new Map([
+  ["Task", "Agent"],
+  ["KillShell", "TaskStop"],
+  ["KillBash", "TaskStop"],
+  ["AgentOutputTool", "TaskOutput"],
+  ["BashOutputTool", "TaskOutput"],
+  ["AgentOutput", "TaskOutput"],
+  ["BashOutput", "TaskOutput"],
+  ["ListPeers", "ListAgents"],
+  ["Brief", "SendUserMessage"],
+  ["ListMcpResources", "ListMcpResourcesTool"],
+  ["ReadMcpResource", "ReadMcpResourceTool"],
+  ["ReadMcpResourceDir", "ReadMcpResourceDirTool"],
+  ["ProposeGoal", "SetGoal"],
+]);
+
+/** All tools of one MCP server, as the CLI's settings name them. */
+const SERVER = /^mcp__(?:(?!__).)+$/;
+
+const ownWord = (tool: string) => ALIASES.get(tool) ?? tool;
+
+/** What the policy says, whichever of a tool's words its rules use. */
+export function decideAsk(policy: MemberPolicy, ask: ToolAsk, directory: string): PermissionAction {
+  const { permission, patterns } = permissionOf(ask, directory);
+  const own = ownWord(permission);
+  const isMeant = (tool: string) =>
+    ownWord(tool) === own || (SERVER.test(tool) && own.startsWith(`${tool}__`));
+  const rules = policy.rules.map((rule) => (isMeant(rule.tool) ? { ...rule, tool: own } : rule));
+  return decidePermission({ ...policy, rules }, { permission: own, patterns });
 }
 
 /** As it goes to the controller, cut to the bounds of the wire. */

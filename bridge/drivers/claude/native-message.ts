@@ -4,6 +4,7 @@
  * (an end, a request) can't be known any more. Facts: `claude-codex-pi`, 1.3 to 1.7.
  */
 import * as z from "zod/mini";
+import { NativeId } from "../../../protocol/ids.ts";
 
 const text = z.nullish(z.string());
 const count = z.nullish(z.number());
@@ -95,7 +96,8 @@ const Known = z.discriminatedUnion("type", [
   z.object({
     type: z.literal("assistant"),
     ...parent,
-    uuid: z.string(),
+    /** The row of the transcript: the turn's tail. */
+    uuid: NativeId,
     message: z.looseObject({
       id: z.string(),
       model: text,

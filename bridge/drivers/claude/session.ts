@@ -15,21 +15,13 @@
 import { randomUUID } from "node:crypto";
 import { asHoldfastError, clip, HoldfastError } from "../../../protocol/errors.ts";
 import type { TailReference } from "../../../protocol/locator.ts";
-import { decidePermission } from "../../../protocol/permission-policy.ts";
 import { limited } from "../../limited.ts";
 import type { Prompt } from "../driver.ts";
 import { createPipeCalls } from "../stdio/pipe-calls.ts";
 import type { Pipe, PipeSession } from "../stdio/resident.ts";
 import { createActivity } from "./activity.ts";
 import { createAgents } from "./agents.ts";
-import {
-  controlAnswer,
-  controlRefusal,
-  isQuestion,
-  permissionAnswer,
-  permissionOf,
-  toolAsk,
-} from "./asks.ts";
+import { controlAnswer, controlRefusal, decideAsk, isQuestion, permissionAnswer, toolAsk } from "./asks.ts";
 import { createCommands } from "./commands.ts";
 import { TURN_MODE } from "./launch-plan.ts";
 import { type NativeControlRequest, type NativeMessage, readMessage, rootSession } from "./native-message.ts";
@@ -106,7 +98,7 @@ export function createClaudeSession(options: ClaudeSessionOptions): ClaudeSessio
   /** Of a turn that is not ours: nobody can be asked, and nothing may be left waiting. */
   function answerUnrequested(request: NativeControlRequest): void {
     const ask = toolAsk(request, nativeId);
-    const action = ask === null ? "deny" : decidePermission(launch.permissions, permissionOf(ask, directory));
+    const action = ask === null ? "deny" : decideAsk(launch.permissions, ask, directory);
     const isAllowed =
       ask !== null &&
       !isQuestion(ask) &&

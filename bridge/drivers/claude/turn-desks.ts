@@ -5,7 +5,6 @@
  */
 import { clip, type ErrorCode, HoldfastError } from "../../../protocol/errors.ts";
 import type { PermissionReply } from "../../../protocol/permission.ts";
-import { decidePermission } from "../../../protocol/permission-policy.ts";
 import {
   type Ancestry,
   answersProblem,
@@ -17,11 +16,11 @@ import { openPipeDesk } from "../stdio/pipe-desk.ts";
 import type { Pipe } from "../stdio/resident.ts";
 import {
   controlAnswer,
+  decideAsk,
   deniedBy,
   isAskable,
   isQuestion,
   permissionAnswer,
-  permissionOf,
   permissionRequest,
   questionAnswer,
   questionRequest,
@@ -59,7 +58,7 @@ export function openTurnDesks(options: {
   /** Requests by the tool call that waits for them. */
   const waiting = new Map<string, string>();
 
-  const actionOf = (ask: ToolAsk) => decidePermission(policy, permissionOf(ask, directory));
+  const actionOf = (ask: ToolAsk) => decideAsk(policy, ask, directory);
   const onUnresolved = (code: ErrorCode) => (detail: string) =>
     report({
       kind: "permission_unresolved",

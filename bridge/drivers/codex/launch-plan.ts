@@ -111,6 +111,27 @@ export function threadOptions(launch: Launch): Record<string, unknown> {
   };
 }
 
+/**
+ * Settings without which codex does not offer the tools of these MCP servers, for those that the policy asks for or
+ * denies: it runs a server's tools unasked under every approval policy when the server calls them harmless (measured).
+ * A server's tool is `server.tool` in the policy's words.
+ */
+export function unofferedServers(
+  { rules, default: action }: MemberPolicy,
+  servers: readonly string[],
+): Record<string, unknown> {
+  const isHeld = (server: string) =>
+    rules
+      .filter(({ tool }) => tool === "*" || tool.startsWith(`${server}.`))
+      // What a rule allows for one tool of a server says nothing of the others.
+      .reduce(
+        (before, rule) => (rule.tool === "*" || rule.action !== "allow" ? narrowed(before, rule) : before),
+        action,
+      ) !== "allow";
+  const held = servers.filter(isHeld).map((server) => [server, { enabled: false }] as const);
+  return held.length === 0 ? {} : { mcp_servers: Object.fromEntries(held) };
+}
+
 function asksForCommands(policy: MemberPolicy): boolean {
   const asked = askedTools(policy);
   const words: readonly string[] = Object.values(ASKED);

@@ -6,6 +6,7 @@ import * as z from "zod/mini";
 import type { PermissionReply, PermissionRequest } from "../../../protocol/permission.ts";
 import type { Ancestry, QuestionAnswers, QuestionRequest } from "../../../protocol/question.ts";
 import type { PipeAsk } from "../stdio/pipe-desk.ts";
+import { commandPatterns } from "../stdio/shell-commands.ts";
 import { ASKED } from "./launch-plan.ts";
 import type { NativeRequest, RequestId } from "./native-message.ts";
 import { commandPattern } from "./shell-words.ts";
@@ -68,7 +69,7 @@ export function readAsk({ id: native, method, params }: NativeRequest): CodexAsk
     const read = CommandParams.safeParse(params);
     if (!read.success) return null;
     const isInput = read.data.kind === "writeStdin";
-    const patterns = read.data.command == null ? [] : [commandPattern(read.data.command)];
+    const patterns = read.data.command == null ? [] : commandPatterns(commandPattern(read.data.command));
     return {
       ...common,
       ...place(read.data),

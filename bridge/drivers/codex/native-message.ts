@@ -8,6 +8,7 @@
  *   {"method":"turn/completed","params":{…}}           notification
  */
 import * as z from "zod/mini";
+import { NativeId } from "../../../protocol/ids.ts";
 
 /** Ids of codex's own requests are numbers from 0; the protocol allows texts as well. */
 const RequestId = z.union([z.number(), z.string()]);
@@ -79,7 +80,7 @@ const onItem = z.object({ ...inTurn, item: Item });
 const onTurn = z.object({
   threadId: z.string(),
   turn: z.object({
-    id: z.string(),
+    id: NativeId,
     /** The turn that this one works for; a subagent's names the turn of the main thread. */
     rootTurnId: z.optional(z.nullable(z.string())),
     status: z.string(),
@@ -145,6 +146,10 @@ function readEvent(raw: Record<string, unknown>): NativeMessage | null {
 /** Answers to what we ask. */
 export const Hello = z.object({ userAgent: z.string() });
 
+export const ReadConfig = z.object({
+  config: z.object({ mcp_servers: z.nullish(z.record(z.string(), z.unknown())) }),
+});
+
 export const OpenThread = z.object({
   thread: z.object({
     id: z.string(),
@@ -159,4 +164,5 @@ export const ReadThread = z.object({
   thread: z.object({ id: z.string(), cwd: z.string(), status: Status }),
 });
 
-export const StartedTurn = z.object({ turn: z.object({ id: z.string() }) });
+/** The id is the turn's tail. */
+export const StartedTurn = z.object({ turn: z.object({ id: NativeId }) });

@@ -7,11 +7,12 @@
 import { clip, HoldfastError } from "../../../protocol/errors.ts";
 import { NativeId } from "../../../protocol/ids.ts";
 import type { Locator } from "../../../protocol/locator.ts";
+import { askedTools } from "../../../protocol/permission-policy.ts";
 import { limited } from "../../limited.ts";
 import type { Pipe } from "../stdio/resident.ts";
 import { type CodexChannel, openChannel } from "./channel.ts";
-import { threadOptions } from "./launch-plan.ts";
-import { Hello, OpenThread, readNative, type TokenUsage } from "./native-message.ts";
+import { threadOptions, unofferedServers } from "./launch-plan.ts";
+import { Hello, OpenThread, ReadConfig, readNative, type TokenUsage } from "./native-message.ts";
 import { createRolloutProof } from "./rollout.ts";
 import { readRecord } from "./rollout-file.ts";
 import type { CodexSessionOptions } from "./session.ts";
@@ -41,7 +42,7 @@ export async function openThread(pipe: Pipe, locator: Locator | null): Promise<C
     onLost: channel.fail,
   });
   await greet(pipe, channel);
-  const options = threadOptions(request.launch);
+  const options = { ...threadOptions(request.launch), config: await heldServers(pipe, channel) };
   const opened =
     locator === null
       ? await channel.ask("thread/start", { ...options, cwd: request.slot.workspace })
@@ -82,6 +83,16 @@ async function greet({ request }: Pipe, channel: CodexChannel): Promise<void> {
     );
   }
   await channel.notify("initialized");
+}
+
+/** What keeps tools of MCP servers, of the member's own settings, from running behind the policy's back. */
+async function heldServers({ request }: Pipe, channel: CodexChannel): Promise<Record<string, unknown>> {
+  const { permissions } = request.launch;
+  if (askedTools(permissions).length === 0) return {};
+  const answer = await channel.ask("config/read", { includeLayers: false, cwd: request.slot.workspace });
+  const read = ReadConfig.safeParse(answer);
+  if (!read.success) throw new HoldfastError("CLI_NOT_READY", "codex does not say which servers it has");
+  return unofferedServers(permissions, Object.keys(read.data.config.mcp_servers ?? {}));
 }
 
 async function resume(channel: CodexChannel, params: unknown): Promise<unknown> {

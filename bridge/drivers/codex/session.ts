@@ -66,7 +66,7 @@ export function createCodexSession(options: CodexSessionOptions): PipeSession {
   }
 
   /** Ends what must not work on behind the turn; what may is told as nobody's work from here on. */
-  async function clear({ status, children, hasOpenCommands }: Leftover): Promise<void> {
+  async function clear({ status, children, atCommands }: Leftover): Promise<void> {
     const isAborted = status === "aborted";
     for (const { thread, turn: left } of children) {
       if (launch.background && !isAborted) otherWork.began(thread, left, "works on behind its turn");
@@ -82,8 +82,12 @@ export function createCodexSession(options: CodexSessionOptions): PipeSession {
       });
       if (left.length > 0)
         throw new HoldfastError("PROCESS_LEFT", `${left.length} processes of tools are left`);
-    } else if (hasOpenCommands && !launch.background) {
-      await channel.ask("thread/backgroundTerminals/clean", { threadId: root });
+    } else if (!launch.background) {
+      // A subagent's commands outlive its interrupt, and its end, as the main thread's do (measured).
+      const cleaned = await Promise.allSettled(
+        atCommands.map((threadId) => channel.ask("thread/backgroundTerminals/clean", { threadId })),
+      );
+      for (const each of cleaned) if (each.status === "rejected") throw each.reason;
     }
   }
 

@@ -55,8 +55,8 @@ export interface TurnView {
   turnId(): string | null;
   /** Whether the event, or a request, of this thread and turn is our turn's; held ones are. */
   isOurs(thread: string, turn: string | null): boolean;
-  /** Commands of the main thread whose end has not been seen. */
-  hasOpenCommands(): boolean;
+  /** Threads with commands whose end has not been seen, subagents' too. */
+  threadsAtCommands(): string[];
   /** What a patch would change, by the item of its call. */
   pathsOf(item: string): string[];
   readonly family: Family;
@@ -67,7 +67,8 @@ export function createTurnView({ root, message, usageBefore }: TurnViewOptions):
   const texts = createTextParts();
   const usage = createUsageBook(usageBefore);
   const attempts = new Map<string, number>();
-  const commands = new Set<string>();
+  /** By thread and item: the thread. */
+  const commands = new Map<string, string>();
   const paths = new Map<string, string[]>();
   let held: NativeEvent[] = [];
   let id: string | null = null;
@@ -104,8 +105,8 @@ export function createTurnView({ root, message, usageBefore }: TurnViewOptions):
     const tool = toolOf(item);
     if (tool === null) return [];
     if (item.type === "commandExecution") {
-      if (isEnd) commands.delete(item.id);
-      else if (isRoot) commands.add(item.id);
+      if (isEnd) commands.delete(`${session} ${item.id}`);
+      else commands.set(`${session} ${item.id}`, session);
     }
     return [{ kind: "tool", session, call: item.id, ...tool, status: isEnd ? endOf(item) : "running" }];
   }
@@ -211,7 +212,7 @@ export function createTurnView({ root, message, usageBefore }: TurnViewOptions):
     adopt,
     turnId: () => id,
     isOurs,
-    hasOpenCommands: () => commands.size > 0,
+    threadsAtCommands: () => [...new Set(commands.values())],
     pathsOf: (item) => paths.get(item) ?? [],
     family,
   };

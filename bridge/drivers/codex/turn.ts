@@ -34,7 +34,8 @@ export interface Leftover {
   status: NativeStatus;
   /** Turns of subagents. */
   children: NativeTurn[];
-  hasOpenCommands: boolean;
+  /** Threads with commands that have not ended. */
+  atCommands: string[];
 }
 
 export interface CodexTurn extends Omit<PipeTurn, "take"> {
@@ -131,7 +132,7 @@ export function openCodexTurn(options: CodexTurnOptions): CodexTurn {
         options.onEnded({
           status,
           children: view.family.atWork(),
-          hasOpenCommands: view.hasOpenCommands(),
+          atCommands: view.threadsAtCommands(),
         });
         report({
           ...change,

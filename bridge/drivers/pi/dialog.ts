@@ -16,6 +16,7 @@ import {
   QuestionItem,
   type QuestionRequest,
 } from "../../../protocol/question.ts";
+import { commandPatterns } from "../stdio/shell-commands.ts";
 import { ALLOW, type Decided, type Hello, REJECT, STATUS_KEY } from "./extension/words.ts";
 import type { UiRequest } from "./native-message.ts";
 
@@ -31,6 +32,9 @@ const QuestionTitle = z.object({
   call: z.string(),
   items: z.array(QuestionItem).check(z.minLength(1), z.maxLength(16)),
 });
+
+/** Its pattern is a command. */
+const SHELL_TOOL = "bash";
 
 const HelloText = z.object({
   say: z.literal("hello"),
@@ -81,7 +85,8 @@ export function readDialog(request: UiRequest): PermissionDialog | QuestionDialo
       const ours = parse(PermissionTitle, title);
       const isAsked = options.length === 2 && options[0] === ALLOW && options[1] === REJECT;
       if (ours !== null && isAsked) {
-        const { call, tool, patterns } = ours;
+        const { call, tool } = ours;
+        const patterns = tool === SHELL_TOOL ? ours.patterns.flatMap(commandPatterns) : ours.patterns;
         return { kind: "permission", id, call, tool, patterns };
       }
       return { kind: "question", id, call: null, timeoutMs, ...selection(title, options) };

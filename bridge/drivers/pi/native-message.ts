@@ -3,6 +3,7 @@
  * and a kind that is not known is none of ours.
  */
 import * as z from "zod/mini";
+import { NativeId } from "../../../protocol/ids.ts";
 import { PROVIDER } from "./extension/words.ts";
 
 const Index = z.number().check(z.int(), z.nonnegative());
@@ -140,7 +141,8 @@ export const Entries = z.object({
   entries: z.array(
     z.object({
       type: z.string(),
-      id: z.string(),
+      /** May become a turn's tail. */
+      id: NativeId,
       parentId: z.nullable(z.string()),
       message: z.optional(z.object({ role: z.string(), timestamp: z.optional(z.number()) })),
     }),

@@ -100,7 +100,7 @@ export function createPiSession(options: PiSessionOptions): PipeSession {
     },
     nextMessageId() {
       prompts += 1;
-      return `${nativeId}.${pipe.request.processGeneration}.${prompts}`;
+      return `${nativeId.slice(0, 128)}.${pipe.request.processGeneration}.${prompts}`;
     },
     openTurn(prompt, report) {
       const opened = openPiTurn({ pipe, channel, nativeId, text: prompt.text, recorded, report });

@@ -1,5 +1,6 @@
 /** Law 9: every request of the root gets one effective reply. */
 import { expect, test } from "vitest";
+import { ALLOW_ALL } from "../../../protocol/permission-policy.ts";
 import { follow, play } from "../../support/turns.ts";
 import { type DriverSubject, fileIn, type Stage } from "./subject.ts";
 
@@ -64,6 +65,30 @@ export function permissionTests(stage: () => Stage, subject: DriverSubject): voi
     t.model.reset();
     const after = await play(t, asked("deny"), "Are you still there?");
     expect(after.settlement).toMatchObject({ outcome: "completed", context: "LIVE" });
+  });
+
+  asks("law 9: a rule for a command is heard wherever it stands in a shell line", async () => {
+    const { t, fresh } = stage();
+    const tool = tools.shell("").name;
+    const member = fresh({
+      permissions: { ...ALLOW_ALL, rules: [{ tool, pattern: "touch *", action: "deny" }] },
+    });
+    for (const [at, line] of [
+      "cd . && touch compound.txt",
+      "true\ntouch compound.txt",
+      "echo $(touch compound.txt)",
+    ].entries()) {
+      t.model.script(`Line ${at}`, [{ kind: "reply", toolCalls: [tools.shell(line)] }, "Went on."]);
+      const turn = await play(t, member, `Line ${at}.`);
+      expect(turn.all("turn.permission_asked").map(({ action }) => action)).toEqual(["deny"]);
+      expect(fileIn(stage(), "compound.txt"), line).toBeNull();
+    }
+    t.model.script("Other line", [
+      { kind: "reply", toolCalls: [tools.shell("cd . && printf 1 > other.txt")] },
+      "Ran.",
+    ]);
+    expect((await play(t, member, "Other line.")).settlement.outcome).toBe("completed");
+    expect(fileIn(stage(), "other.txt")).toBe("1");
   });
 
   asks(

@@ -39,6 +39,19 @@ export function toolTests(stage: () => Stage, { manifest, tools, usage }: Driver
     expect(t.model.mainRequests()).toHaveLength(2);
   });
 
+  test("law 13: ids of tool calls are the provider's: none of them ends the bridge, and the turn goes its way", async () => {
+    const { t, steady } = stage();
+    for (const [at, id] of ["call 1", `call_${"x".repeat(300)}`, "call\u0001"].entries()) {
+      t.model.script(`Call ${at}`, [
+        { kind: "reply", toolCalls: [{ ...tools.shell("true"), id }] },
+        "Called.",
+      ]);
+      const { settlement, all } = await play(t, steady(), `Call ${at}.`);
+      expect(settlement).toMatchObject({ outcome: "completed", parts: ["Called."] });
+      expect(all("turn.tool").map(({ status }) => status)).toEqual(["running", "completed"]);
+    }
+  });
+
   test.skipIf(!manifest.reportsUsage)(
     "law 11: usage is what the CLI says of what the model stated, summed over the turn's calls",
     async () => {

@@ -122,6 +122,8 @@ async function answer({ id, method, params = {} }: Call): Promise<void> {
     print({ id, result: { thread: usualThread(cwd), cwd, ...script.opened } });
     return perform(script.opening ?? []);
   }
+  if (method === "config/read")
+    return void print({ id, result: { config: { mcp_servers: script.servers } } });
   if (method === "thread/read") {
     const read = script.read?.[Math.min(seen, script.read.length) - 1];
     return void print({ id, result: { thread: { ...usualThread(process.cwd()), ...read } } });

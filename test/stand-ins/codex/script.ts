@@ -35,6 +35,8 @@ export interface Script {
   /** Of the thread and the answer around it, where they are not the usual ones. */
   thread?: Record<string, unknown>;
   opened?: Record<string, unknown>;
+  /** MCP servers of its settings. */
+  servers?: Record<string, unknown>;
   /** What `thread/read` says beyond the thread; one after the other, the last one serves all that follow. */
   read?: Array<Record<string, unknown>>;
   /** Refusals by method, one after the other; null: the usual answer. The last one serves all that follow. */

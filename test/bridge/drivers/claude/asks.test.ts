@@ -2,6 +2,7 @@ import { expect, test } from "vitest";
 import {
   controlAnswer,
   controlRefusal,
+  decideAsk,
   deniedBy,
   isAskable,
   isQuestion,
@@ -14,6 +15,7 @@ import {
   toolAsk,
 } from "../../../../bridge/drivers/claude/asks.ts";
 import { PermissionRequest } from "../../../../protocol/permission.ts";
+import { ALLOW_ALL, type MemberPolicy } from "../../../../protocol/permission-policy.ts";
 import { QuestionRequest } from "../../../../protocol/question.ts";
 
 const ask = (tool: string, input: Record<string, unknown>): ToolAsk => ({
@@ -117,4 +119,23 @@ test("answers go to their request, and what is not known is refused", () => {
   expect(controlRefusal("r1", "news")).toMatchObject({
     response: { subtype: "error", request_id: "r1", error: "not supported: news" },
   });
+});
+
+test.each([
+  ["Task", "Agent"],
+  ["KillShell", "TaskStop"],
+  ["BashOutput", "TaskOutput"],
+])("a rule for %s is one for %s: the CLI takes either word, and names the second", (word, own) => {
+  const policy: MemberPolicy = { ...ALLOW_ALL, rules: [{ tool: word, pattern: "*", action: "deny" }] };
+  expect(decideAsk(policy, ask(own, {}), "/place")).toBe("deny");
+  expect(decideAsk(policy, ask(word, {}), "/place")).toBe("deny");
+  expect(decideAsk(policy, ask("Bash", {}), "/place")).toBe("allow");
+});
+
+test("a rule for a server of tools is one for each of its tools, as in the CLI's own settings, and for no other's", () => {
+  const policy: MemberPolicy = { ...ALLOW_ALL, rules: [{ tool: "mcp__x", pattern: "*", action: "deny" }] };
+  expect(decideAsk(policy, ask("mcp__x__harm", {}), "/place")).toBe("deny");
+  expect(decideAsk(policy, ask("mcp__xy__harm", {}), "/place")).toBe("allow");
+  const some: MemberPolicy = { ...ALLOW_ALL, rules: [{ tool: "mcp__x__a", pattern: "*", action: "deny" }] };
+  expect(decideAsk(some, ask("mcp__x__a__b", {}), "/place")).toBe("allow");
 });

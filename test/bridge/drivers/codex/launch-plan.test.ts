@@ -3,6 +3,7 @@ import {
   launchArguments,
   launchEnvironment,
   threadOptions,
+  unofferedServers,
 } from "../../../../bridge/drivers/codex/launch-plan.ts";
 import type { Slot } from "../../../../bridge/slots.ts";
 import type { Launch } from "../../../../protocol/launch.ts";
@@ -141,4 +142,24 @@ test("the environment has the slot's places and a stand-in of the key", () => {
   const environment = launchEnvironment(slot as Slot, "/bin");
   expect(environment).toMatchObject({ HOME: "/s/home", PATH: "/bin", HOLDFAST_MODEL_KEY: "holdfast-no-key" });
   expect(environment.CODEX_HOME).toBeUndefined();
+});
+
+test.each<[what: string, policy: Partial<MemberPolicy>, held: string[]]>([
+  ["everything is allowed", {}, []],
+  ["a rule is about a command", { rules: [rule("exec_command", "*", "deny")] }, []],
+  ["the default asks", { default: "ask" }, ["a", "b"]],
+  ["a tool of one is denied", { rules: [rule("a.touch", "x*", "deny")] }, ["a"]],
+  [
+    "everything is denied, and one tool is not",
+    { default: "deny", rules: [rule("a.touch", "*", "allow")] },
+    ["a", "b"],
+  ],
+  ["everything is allowed again", { default: "deny", rules: [rule("*", "*", "allow")] }, []],
+])("law 9: codex runs tools of servers unasked, so they are not offered when %s", (_, policy, held) => {
+  const settings = unofferedServers({ ...ALLOW_ALL, ...policy }, ["a", "b"]);
+  expect(settings).toEqual(
+    held.length === 0
+      ? {}
+      : { mcp_servers: Object.fromEntries(held.map((each) => [each, { enabled: false }])) },
+  );
 });

@@ -29,7 +29,12 @@ test("recorded requests are read: command, patch and question", () => {
     return first === undefined ? [] : [readAsk(first)];
   });
   expect(recorded).toMatchObject([
-    { kind: "command", id: "0", permission: "exec_command", patterns: [`ls; echo "it's"`] },
+    {
+      kind: "command",
+      id: "0",
+      permission: "exec_command",
+      patterns: [`ls; echo "it's"`, "ls", `echo "it's"`],
+    },
     { kind: "patch", id: "2", permission: "apply_patch", patterns: [] },
     { kind: "question", id: "3", questions: [{ id: "colour", isOther: true }] },
   ]);

@@ -39,9 +39,15 @@ test("B7: a thread is new under the id that codex gives it, in the slot's direct
   const rig = await createRig();
   const resident = await rig.launch();
   expect(resident).toMatchObject({ nativeId: THREAD, directory: rig.slot.workspace });
-  expect(rig.read().map(({ method }) => method)).toEqual(["initialize", "initialized", "thread/start"]);
+  expect(rig.read().map(({ method }) => method)).toEqual([
+    "initialize",
+    "initialized",
+    // Its policy has rules.
+    "config/read",
+    "thread/start",
+  ]);
   expect(rig.read()[0]?.params).toMatchObject({ capabilities: { experimentalApi: true } });
-  expect(rig.read()[2]?.params).toMatchObject({
+  expect(rig.read()[3]?.params).toMatchObject({
     cwd: rig.slot.workspace,
     sandbox: "danger-full-access",
     model: "m1",

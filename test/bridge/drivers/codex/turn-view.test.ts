@@ -192,16 +192,18 @@ test("a child is ours by the turn that it works for; a turn of its own afterward
   expect(view.isOurs("child", "c2")).toBe(false);
 });
 
-test("open commands of the main thread are known until their end, others' are not counted", () => {
+test("threads with open commands are known until their end, subagents' too, whatever ids the provider gave", () => {
   const view = opened();
   view.take(started("c1", "child", OURS));
-  view.take(item("started", "commandExecution", { id: "x" }, "c1", "child"));
   view.take(item("started", "fileChange", { id: "y" }));
-  expect(view.hasOpenCommands()).toBe(false);
+  expect(view.threadsAtCommands()).toEqual([]);
+  view.take(item("started", "commandExecution", { id: "z" }, "c1", "child"));
   view.take(item("started", "commandExecution", { id: "z" }));
-  expect(view.hasOpenCommands()).toBe(true);
+  expect(view.threadsAtCommands()).toEqual(["child", ROOT]);
   view.take(item("completed", "commandExecution", { id: "z", status: "completed" }));
-  expect(view.hasOpenCommands()).toBe(false);
+  expect(view.threadsAtCommands()).toEqual(["child"]);
+  view.take(item("completed", "commandExecution", { id: "z", status: "completed" }, "c1", "child"));
+  expect(view.threadsAtCommands()).toEqual([]);
 });
 
 test("the paths of a patch are known while it is asked for", () => {
