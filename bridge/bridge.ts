@@ -93,6 +93,7 @@ export async function startBridge(options: BridgeOptions): Promise<Bridge> {
       return {};
     },
     "turn.recover": async (params) => ({ state: await members.recover(params) }),
+    "member.fork": (params) => members.fork(params),
     "member.retire": async ({ member }) => ({ wasResident: await members.retire(member) }),
   };
 

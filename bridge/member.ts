@@ -5,9 +5,10 @@ import type { Clock } from "../protocol/clock.ts";
 import { type ContextFacts, decideContext, type ResumeResult } from "../protocol/context-status.ts";
 import { asHoldfastError, clip, HoldfastError } from "../protocol/errors.ts";
 import type { ControlEvent } from "../protocol/events.ts";
+import type { ForkedSession } from "../protocol/fork.ts";
 import type { Launch } from "../protocol/launch.ts";
 import type { LaunchParts } from "../protocol/launch-parts.ts";
-import type { CliName } from "../protocol/locator.ts";
+import type { CliName, Locator } from "../protocol/locator.ts";
 import type { Settlement } from "../protocol/settlement.ts";
 import { reapSlot, residentBytes } from "./census.ts";
 import type { Driver, LaunchRequest, Resident, ResidentListener } from "./drivers/driver.ts";
@@ -46,6 +47,13 @@ export interface Member {
     nativeId: string,
     nativeMessage: string,
   ): Promise<"absent" | "present" | "unclear">;
+  /**
+   * Keeps the CLI at rest while `work` runs: a turn that comes meanwhile is prepared afterwards. Throws MEMBER_BUSY, and
+   * what `work` throws.
+   */
+  atRest<T>(work: (slot: Slot) => Promise<T>): Promise<T>;
+  /** Lets the CLI fork the conversation that was copied into this slot; null when it does so with a turn alone. */
+  fork(launch: Launch, locator: Locator): Promise<ForkedSession | null>;
   /** The settlement is journaled: frees the member, and retires the process if it may not stay. */
   turnEnded(settlement: Settlement): void;
   /** Ends the resident process. True when there was one. Throws PROCESS_LEFT. */
@@ -70,12 +78,20 @@ export function createMember(options: MemberOptions): Member {
   let subscriptions = 0;
   let retiring: Promise<boolean> | null = null;
   let starting: Promise<unknown> = Promise.resolve();
+  /** Somebody reads the slot; never rejects. */
+  let resting: Promise<unknown> = Promise.resolve();
 
-  async function launchRequest(launch: Launch, signal: AbortSignal): Promise<LaunchRequest> {
+  async function ownSlot(): Promise<Slot> {
     slot ??= await openSlot(config, id);
+    return slot;
+  }
+
+  async function launchRequest(launch: Launch, signal: AbortSignal, forks = false): Promise<LaunchRequest> {
+    const place = await ownSlot();
     generation += 1;
     return {
-      slot,
+      slot: place,
+      forks,
       launch,
       command: options.command,
       cliVersion: options.cliVersion,
@@ -175,7 +191,7 @@ export function createMember(options: MemberOptions): Member {
   /** A process for the turn: resumed with the locator, or new without one. */
   async function launch(submission: Submission, signal: AbortSignal): Promise<ResumeResult | null> {
     await endResidence("replaced");
-    const request = await launchRequest(submission.launch, signal);
+    const request = await launchRequest(submission.launch, signal, submission.forks);
     const { processGeneration } = request;
     report({ type: "member.process", member: id, processGeneration, state: "started", detail: "" });
     const locator = submission.settledTurns === 0 ? null : submission.locator;
@@ -192,6 +208,7 @@ export function createMember(options: MemberOptions): Member {
   }
 
   async function prepare(submission: Submission, signal: AbortSignal): Promise<Preparation> {
+    await resting;
     await retiring;
     const facts = factsOf(submission);
     let decision = decideContext(facts);
@@ -238,6 +255,18 @@ export function createMember(options: MemberOptions): Member {
         return driver.proveDelivery(request, nativeId, nativeMessage);
       });
     },
+    async atRest(work) {
+      if (member.active !== null) throw new HoldfastError("MEMBER_BUSY");
+      const before = Promise.allSettled([resting, retiring, starting]);
+      const working = before.then(async () => work(await ownSlot()));
+      resting = working.catch(() => undefined /* its caller is told */);
+      return working;
+    },
+    fork: (given, locator) =>
+      startAlone(async () => {
+        if (driver.fork === null) return null;
+        return driver.fork(await launchRequest(given, new AbortController().signal), locator);
+      }),
     turnEnded(settlement) {
       member.active = null;
       if (residence === null) return;

@@ -13,6 +13,7 @@ import type { Settlement } from "../protocol/settlement.ts";
 import { textProblem } from "../protocol/user-text.ts";
 import type { Driver } from "./drivers/driver.ts";
 import { DRIVERS } from "./drivers/registry.ts";
+import { createForks } from "./forks.ts";
 import { type Journal, UNACKED_EVENTS } from "./journal.ts";
 import type { Log } from "./log.ts";
 import { createInterruptedTurns } from "./lost-turns.ts";
@@ -44,6 +45,8 @@ export interface Members {
   recover(params: Params<"turn.recover">): Promise<Result<"turn.recover">["state"]>;
   status(): Promise<Result<"bridge.status">>;
   retire(member: string): Promise<boolean>;
+  /** Forks a member's conversation into one that has taken no turn. */
+  fork(params: Params<"member.fork">): Promise<Result<"member.fork">>;
   isActive(turn: string): boolean;
   textOf(turn: string, part: string): string;
   /** Takes nothing new, aborts what runs, ends every process. */
@@ -122,9 +125,14 @@ export function createMembers(options: MembersOptions): Members {
       throw new HoldfastError("TURN_NUMBER_USED", `number ${submission.number} is not above ${highest}`);
     }
     const member = memberOf(submission);
-    const isOpen = [...journal.state.open.values()].some((open) => open.member === submission.member);
-    if (member.active !== null || isOpen) throw new HoldfastError("MEMBER_BUSY");
+    if (member.active !== null || hasOpenTurn(member.id) || forks.isForking(member.id))
+      throw new HoldfastError("MEMBER_BUSY");
     return member;
+  }
+
+  /** One that an earlier life left counts too. */
+  function hasOpenTurn(id: string): boolean {
+    return [...journal.state.open.values()].some((open) => open.member === id);
   }
 
   const interrupted = createInterruptedTurns({
@@ -139,6 +147,14 @@ export function createMembers(options: MembersOptions): Members {
       // Left open, for the next life.
       if (!isStopping) options.onBroken(asHoldfastError(error, "STORE_ERROR"));
     },
+  });
+
+  const forks = createForks({
+    clock,
+    memberOf: (member, launch) => memberOf({ member, launch }),
+    forkOf: (cli) => drivers.get(cli)?.manifest.fork ?? null,
+    hasOpenTurn,
+    lastNumber: (member) => journal.state.numbers.get(member) ?? 0,
   });
 
   function runnerFor(member: Member, submission: Submission): TurnRunner {
@@ -249,13 +265,17 @@ export function createMembers(options: MembersOptions): Members {
       if (member.active !== null) throw new HoldfastError("MEMBER_BUSY");
       return member.retire("asked by the host");
     },
+    async fork(params) {
+      if (isStopping) throw new HoldfastError("STOPPED");
+      return forks.fork(params);
+    },
     isActive: (turn) => turns.has(turn),
     textOf: (turn, part) => turns.get(turn)?.textOf(part) ?? "",
     async stop() {
       isStopping = true;
       const running = [...turns.values()];
       for (const runner of running) runner.abort();
-      await Promise.all(running.map((runner) => runner.ended));
+      await Promise.all([...running.map((runner) => runner.ended), forks.ended()]);
       const retired = await Promise.allSettled(
         [...members.values()].map((member) => member.empty("the sandbox stops")),
       );

@@ -8,7 +8,8 @@
  * reaches them, so the census is what decides.
  */
 
-import type { Readable, Writable } from "node:stream";
+import { createHash } from "node:crypto";
+import { type Readable, Transform, type Writable } from "node:stream";
 import { execa } from "execa";
 import type { Clock } from "../protocol/clock.ts";
 import { HoldfastError } from "../protocol/errors.ts";
@@ -187,6 +188,81 @@ export async function runInSlot(
   if (result !== null) return result;
   if (child.pid !== undefined) signalIfThere(-child.pid, "SIGKILL");
   return { code: null, isLate: true, stdout: "", stderr: "" };
+}
+
+export interface SlotCommand {
+  slot: Slot;
+  command: readonly [string, ...string[]];
+}
+
+/** How one of two programs on a pipe ended: no code when it was killed, or could not be started. */
+export interface PipeEnd {
+  code: number | null;
+  /** The end of what it said on stderr. */
+  said: string;
+}
+
+/**
+ * Runs a program as one slot's user and hands what it prints to a program of another slot's user, or to nobody. Never
+ * rejects. Beyond the time or the bytes both are killed, and have no code.
+ */
+export async function pipeFromSlot(
+  source: SlotCommand,
+  sink: SlotCommand | null,
+  options: { limitMs: number; maxBytes: number; clock?: Clock },
+): Promise<{ source: PipeEnd; sink: PipeEnd | null; sha256: string }> {
+  const { clock = realClock } = options;
+  const reader = spawnPiped(source);
+  const writer = sink === null ? null : spawnPiped(sink);
+  const children = writer === null ? [reader] : [reader, writer];
+  const kill = () => {
+    for (const { pid } of children) if (pid !== undefined) signalIfThere(-pid, "SIGKILL");
+  };
+  const hash = createHash("sha256");
+  let bytes = 0;
+  const through = new Transform({
+    transform(chunk: Buffer, _, done) {
+      bytes += chunk.length;
+      if (bytes > options.maxBytes) return kill();
+      hash.update(chunk);
+      done(null, writer === null ? undefined : chunk);
+    },
+  });
+  // A side that ends early ends the other by its closed pipe; both are awaited below.
+  for (const stream of [reader.stdin, writer?.stdin, through]) stream?.on("error", () => undefined);
+  reader.stdin.end();
+  reader.stdout.pipe(through);
+  if (writer !== null) through.pipe(writer.stdin);
+  else through.resume();
+  writer?.stdout.resume();
+  const cancel = clock.after(options.limitMs, kill);
+  const [readEnd = NO_END, writeEnd = null] = await Promise.all(children.map(endOf));
+  cancel();
+  return { source: readEnd, sink: writeEnd, sha256: hash.digest("hex") };
+}
+
+const NO_END: PipeEnd = { code: null, said: "" };
+
+function spawnPiped({ slot, command: [file, ...args] }: SlotCommand) {
+  return execa(file, args, {
+    cwd: "/",
+    env: { PATH: process.env.PATH ?? "/usr/bin:/bin", LANG: "C.UTF-8", [SLOT_VARIABLE]: slot.markValue },
+    extendEnv: false,
+    detached: true,
+    cleanup: false,
+    buffer: { stdout: false },
+    maxBuffer: STDERR_TAIL_CHARS * 16,
+    reject: false,
+    stdin: "pipe",
+    encoding: "buffer",
+    ...(slot.user === null ? {} : { uid: slot.user.uid, gid: slot.user.gid }),
+  });
+}
+
+async function endOf(child: ReturnType<typeof spawnPiped>): Promise<PipeEnd> {
+  const { exitCode, stderr } = await child;
+  const said = Buffer.from(stderr).toString("utf8").slice(-STDERR_TAIL_CHARS);
+  return { code: exitCode ?? null, said };
 }
 
 function checkStrings(options: StartOptions): void {

@@ -2,6 +2,7 @@
 import type { Clock } from "../protocol/clock.ts";
 import type { CliName } from "../protocol/locator.ts";
 import type { Params } from "../protocol/methods.ts";
+import type { ForkOptions } from "./forks.ts";
 import type { HostReport } from "./host-report.ts";
 import type { TurnInspection } from "./inspection.ts";
 import type { NextContext } from "./next-context.ts";
@@ -10,6 +11,7 @@ import type { ModelRoute } from "./relay/forwarder.ts";
 import type { ResidencyLimits } from "./residency-decision.ts";
 import type { SandboxDriver } from "./sandboxes/sandbox.ts";
 import type {
+  ForkRow,
   InspectionRow,
   MemberOptions,
   MemberRow,
@@ -63,6 +65,14 @@ export interface Host {
     options: { sandbox: string; cli: CliName; id?: string } & Pick<MemberOptions, "model"> &
       Partial<MemberOptions>,
   ): MemberRow;
+  /**
+   * Forks a member's conversation into a new member of the same sandbox, with the CLI's own fork and without a prompt; the
+   * parent goes on as it was. The new member's first turn is RESTORED with the parent's whole history. Resolves when the
+   * fork is `ready`; or still `prepared` with `awaits_turn`, for a CLI that makes it with that first turn. The same key
+   * again goes on from where it was, and gives the same member. Throws FORK_EMPTY, FORK_KEY_USED, FORK_UNFINISHED,
+   * FORK_UNSUPPORTED, MEMBER_BUSY, INSPECTION_NEEDED, CONTEXT_LOST; what may pass leaves the fork as it is.
+   */
+  forkMember(options: ForkOptions): Promise<ForkRow>;
   member(id: string): MemberRow;
   /**
    * Changes what a member was made with; the next turn is launched with it, and is RESTORED for that reason when a process

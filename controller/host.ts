@@ -11,6 +11,7 @@ import { isOpen } from "../protocol/record-state.ts";
 import type { Settlement } from "../protocol/settlement.ts";
 import { admitTurn, checkSameTurn, launchOf, launchText } from "./admission.ts";
 import { realClock } from "./clock.ts";
+import { createForking, originOf } from "./forks.ts";
 import type { Host, HostOptions } from "./host-contract.ts";
 import { hostReport } from "./host-report.ts";
 import { hostSettlement } from "./host-settlement.ts";
@@ -109,6 +110,18 @@ export async function openHost(options: HostOptions): Promise<Host> {
     return found;
   }
 
+  async function pinnedOf(sandbox: string) {
+    const pinned = await driverOf(store.sandbox(sandbox)?.kind ?? "docker").pinned();
+    for (const { cli, version } of pinned.clis) versions.set(cli, version);
+    return pinned;
+  }
+
+  const forkMember = createForking({
+    store,
+    ready: async (sandbox) => sandboxOf(sandbox).ready(),
+    pinned: pinnedOf,
+  });
+
   /** @param sent settles when the turn was handed to the bridge, or will not be */
   function follow(turn: TurnRow, sandbox: LiveSandbox, sent: Promise<void>) {
     const made = createLiveTurn({
@@ -150,8 +163,7 @@ export async function openHost(options: HostOptions): Promise<Host> {
     const sandbox = sandboxOf(member.sandbox);
     let wasSent = false;
     try {
-      const pinned = await driverOf(store.sandbox(member.sandbox)?.kind ?? "docker").pinned();
-      for (const { cli, version } of pinned.clis) versions.set(cli, version);
+      const pinned = await pinnedOf(member.sandbox);
       const { launch, launchParts } = launchOf(member, pinned);
       const queuedMs = await residency.enter(turn.id, member.id);
       if (!isOpen(turnRow(turn.id).state)) return;
@@ -169,7 +181,7 @@ export async function openHost(options: HostOptions): Promise<Host> {
         text,
         launch,
         launchParts,
-        locator: member.pending_locator ?? member.locator,
+        ...originOf(store, member),
         locatorIsPending: member.pending_locator !== null,
         mustProve: member.must_prove,
         settledTurns: member.settled_turns,
@@ -293,6 +305,7 @@ export async function openHost(options: HostOptions): Promise<Host> {
       store.createMember({ id: memberId, sandbox, ...checked });
       return memberRow(memberId);
     },
+    forkMember,
     member: memberRow,
     changeMember(id, changes) {
       const { cli, options: known } = memberRow(id);

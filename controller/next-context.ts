@@ -3,7 +3,7 @@
  * status itself is decided by `protocol/context-status.ts`, from the same facts as at the turn, as far as they are known.
  */
 import { type ContextFacts, decideContext } from "../protocol/context-status.ts";
-import type { ErrorCode } from "../protocol/errors.ts";
+import type { ErrorCode, HoldfastError } from "../protocol/errors.ts";
 import { changedParts, type LaunchPart, type LaunchParts } from "../protocol/launch-parts.ts";
 import type { Locator } from "../protocol/locator.ts";
 import type { ContextStatus } from "../protocol/settlement.ts";
@@ -28,6 +28,8 @@ export interface NextContextFacts {
   openTurn: TurnRow | null;
   /** An unknown turn that nobody has looked at. */
   unknownTurn: TurnRow | null;
+  /** Why the member is a fork that takes no turn yet, or null. */
+  forkProblem: HoldfastError | null;
 }
 
 export interface NextContext {
@@ -115,10 +117,12 @@ function blockOf({
   place,
   member,
   otherBuild,
+  forkProblem,
 }: NextContextFacts): NextContext["blocked"] {
   if (openTurn !== null) return { code: "MEMBER_BUSY", detail: `turn ${openTurn.id} is ${openTurn.state}` };
   if (unknownTurn !== null)
     return { code: "INSPECTION_NEEDED", detail: `turn ${unknownTurn.id} is unknown and has no note` };
+  if (forkProblem !== null) return { code: forkProblem.code, detail: forkProblem.message };
   if (place === "missing" && member.settled_turns === 0)
     return { code: "CONTEXT_LOST", detail: "the container is gone" };
   if (otherBuild !== null)

@@ -1,8 +1,10 @@
 /** Gathers what decides a member's next context: from the store, from its sandbox when that can be seen, from the build. */
 import { knownLaunch } from "./admission.ts";
+import { originOf } from "./forks.ts";
 import { type NextContext, type NextContextFacts, nextContext } from "./next-context.ts";
 import type { Sight } from "./sandbox-sight.ts";
 import type { PinnedBuild } from "./sandboxes/sandbox.ts";
+import { forkProblem } from "./store/forks.ts";
 import type { MemberRow, SandboxRow } from "./store/records.ts";
 import type { Store } from "./store/store.ts";
 
@@ -21,7 +23,8 @@ export function outlookOf(options: {
   const sight = sandbox.wanted === "removed" ? REMOVED : (options.sight ?? UNASKED);
   const open = store.openTurnsOf(sandbox.id).find((turn) => turn.member === member.id) ?? null;
   return nextContext({
-    member,
+    member: { ...member, locator: member.locator ?? originOf(store, member).locator },
+    forkProblem: forkProblem(store.forkOf(member.id)),
     sandbox,
     place: sight.place,
     sight: residentOf(sight, member.id),

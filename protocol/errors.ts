@@ -56,6 +56,26 @@ export const ERROR_CATALOGUE = {
     summary: "Another controller with a higher fence owns this.",
     next: "Stop this controller; use the owner.",
   },
+  FORK_EMPTY: {
+    summary: "The member has no settled turn: there is no conversation to fork.",
+    next: "Let it settle a turn first, or create a member.",
+  },
+  FORK_FAILED: {
+    summary: "The member was to be a fork, and the fork failed.",
+    next: "Read the reason; fork again under another key.",
+  },
+  FORK_KEY_USED: {
+    summary: "This key belongs to another fork.",
+    next: "Use another key, or the same parent and id as before.",
+  },
+  FORK_UNFINISHED: {
+    summary: "The member is a fork that is not finished yet.",
+    next: "Fork again with the same key: it goes on from where it was.",
+  },
+  FORK_UNSUPPORTED: {
+    summary: "The member's CLI has no fork of its own.",
+    next: "Create a member for a new conversation.",
+  },
   FRAME_INVALID: { summary: "A frame does not fit its schema.", next: "Both sides must be of one version." },
   FRAME_TOO_LARGE: {
     summary: "A message or line exceeds its limit.",

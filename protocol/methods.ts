@@ -5,6 +5,7 @@
 import * as z from "zod/mini";
 import { HelperReport } from "./attestation.ts";
 import type { ErrorCode } from "./errors.ts";
+import { ForkedSession } from "./fork.ts";
 import { Count, Digest, NativeId, OurId } from "./ids.ts";
 import { Launch } from "./launch.ts";
 import { LaunchParts } from "./launch-parts.ts";
@@ -73,6 +74,11 @@ export const METHODS = {
        * resident process goes on by itself, and the history is proven anew.
        */
       mustProve: z.nullable(z.string().check(z.minLength(1), z.maxLength(LIMITS.reasonChars))),
+      /**
+       * The locator is another member's, whose native state was copied into this member's slot (`member.fork`): the CLI
+       * forks it with this turn, and what it resumes is the new session.
+       */
+      forks: z.boolean(),
       settledTurns: Count,
       container: ContainerIdentity,
       /** Limit of the whole turn; 0 means the bridge's own default. */
@@ -136,6 +142,37 @@ export const METHODS = {
     params: z.object({ member: OurId }),
     result: z.object({ wasResident: z.boolean() }),
     errors: ["MEMBER_BUSY", "PROCESS_LEFT"],
+  },
+  /**
+   * Forks a member's conversation into a member that has taken no turn yet: the parent's native state is copied from
+   * slot to slot while its CLI is at rest, and the CLI forks the copy. May be repeated; what an earlier try left in the
+   * new slot is replaced. Of two at once the second gets the first one's answer.
+   */
+  "member.fork": {
+    params: z.object({
+      member: OurId,
+      parent: OurId,
+      /** Turn numbers of the parent so far. Beyond: it has moved on since, and the locator is an older one. */
+      parentNumber: Count,
+      /** How the new member's CLI is started. */
+      launch: Launch,
+      /** The parent's. */
+      locator: Locator,
+    }),
+    /** Null when this CLI forks with a turn alone: then the copy is in place, and `turn.submit` says `forks`. */
+    result: z.object({ session: z.nullable(ForkedSession) }),
+    errors: [
+      "CLI_EXITED",
+      "CLI_NOT_READY",
+      "CLI_REFUSED",
+      "CLI_UNKNOWN",
+      "CONTEXT_LOST",
+      "FORK_UNSUPPORTED",
+      "MEMBER_BUSY",
+      "PROCESS_LEFT",
+      "REQUEST_INVALID",
+      "STOPPED",
+    ],
   },
 } as const satisfies Record<string, MethodRow>;
 

@@ -11,6 +11,7 @@ import type { Clock } from "../../protocol/clock.ts";
 import type { ResumeResult } from "../../protocol/context-status.ts";
 import type { ErrorCode } from "../../protocol/errors.ts";
 import type { Evidence } from "../../protocol/evidence.ts";
+import type { ForkedSession } from "../../protocol/fork.ts";
 import type { Launch } from "../../protocol/launch.ts";
 import type { CliName, Locator, TailReference } from "../../protocol/locator.ts";
 import type { PermissionReply, PermissionRequest } from "../../protocol/permission.ts";
@@ -43,8 +44,19 @@ export interface DriverManifest {
   readonly reportsUsage: boolean;
   /** Has subagents: sessions under the root's, whose requests are the turn's too. */
   readonly hasSubagents: boolean;
+  /** How it forks a conversation by itself, without a prompt or with one; null when it can't. */
+  readonly fork: NativeFork | null;
   /** What holds for some versions only, each with its reason. */
   readonly ranges: Readonly<Partial<Record<VersionedBehaviour, VersionRange>>>;
+}
+
+export interface NativeFork {
+  /** `with_first_turn`: no session is made before the new member's first turn; until then the fork is prepared alone. */
+  readonly when: "at_once" | "with_first_turn";
+  /** The folder of a slot that holds its conversations, relative to the slot; copied from the parent's slot. */
+  readonly state: string;
+  /** What of it is left out, as patterns of tar: logs, and what only the running process needs. */
+  readonly except: readonly string[];
 }
 
 /**
@@ -193,6 +205,8 @@ export interface LaunchRequest {
   clock: Clock;
   log: Log;
   listener: ResidentListener;
+  /** The locator is another member's, whose state was copied into this slot: it is forked, never resumed itself. */
+  forks: boolean;
   /** Number of the next subscription; raised by the driver for each. */
   nextSubscription: () => number;
   signal: AbortSignal;
@@ -209,6 +223,12 @@ export interface Driver {
   readonly manifest: DriverManifest;
   /** Throws CLI_NOT_READY and its like; whatever was started has then been ended. */
   launch(request: LaunchRequest, locator: Locator | null): Promise<LaunchResult>;
+  /**
+   * Forks the locator's conversation, which was copied into this slot, and ends its process again. The new session holds
+   * the whole history up to the locator's tail, which is checked. Null for a CLI that does not fork at once. Throws
+   * CONTEXT_LOST when the copy is not the locator's conversation; what else it throws may pass.
+   */
+  readonly fork: ((request: LaunchRequest, locator: Locator) => Promise<ForkedSession>) | null;
   /** After a death around the submission: was this message stored by the CLI? Starts a process of its own for it. */
   proveDelivery(
     request: LaunchRequest,

@@ -134,6 +134,21 @@ export const MIGRATIONS: readonly string[] = [
   -- How long the turn waited for its start; null before its launch, and for turns of earlier layouts.
   ALTER TABLE turns ADD COLUMN queued_ms REAL;
   `,
+  `
+  -- Members that were made as a native fork of another one.
+  CREATE TABLE forks (
+    member TEXT PRIMARY KEY REFERENCES members(id),
+    key TEXT NOT NULL UNIQUE,
+    parent TEXT NOT NULL REFERENCES members(id),
+    state TEXT NOT NULL,             -- prepared | materialized | ready | failed
+    source TEXT NOT NULL,            -- the parent's Locator as JSON
+    awaits_turn INTEGER NOT NULL,    -- 1: copied, and made by the CLI with the first turn
+    session TEXT,                    -- ForkedSession as JSON, once the CLI has made it
+    error TEXT,                      -- WireError as JSON, of a failed one
+    created_at REAL NOT NULL,
+    updated_at REAL NOT NULL
+  ) STRICT;
+  `,
 ];
 
 /** For those who only look. Throws STORE_NEWER, or STORE_ERROR for a layout that its owner has to renew first. */

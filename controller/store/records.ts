@@ -1,5 +1,7 @@
 /** The rows of the store as the rest of the controller sees them, and how they are read. */
 import * as z from "zod/mini";
+import { WireError } from "../../protocol/errors.ts";
+import { FORK_STATES, ForkedSession } from "../../protocol/fork.ts";
 import { ModelChoice } from "../../protocol/launch.ts";
 import { CliName, ContainerIdentity, Locator } from "../../protocol/locator.ts";
 import { MemberPolicy } from "../../protocol/permission-policy.ts";
@@ -71,6 +73,26 @@ export const TurnRow = z.object({
   queued_ms: z.nullable(z.number()),
 });
 export type TurnRow = z.infer<typeof TurnRow>;
+
+/** A member that was made as a fork, and how far it has come. */
+export const ForkRow = z.object({
+  member: z.string(),
+  key: z.string(),
+  parent: z.string(),
+  state: z.enum(FORK_STATES),
+  /** The parent's locator where the fork begins. */
+  source: json(Locator),
+  /** The parent's native state is in the member's slot, and its CLI makes the session with the first turn. */
+  awaits_turn: z.pipe(
+    z.number(),
+    z.transform((given: number) => given === 1),
+  ),
+  session: z.nullable(json(ForkedSession)),
+  error: z.nullable(json(WireError)),
+  created_at: z.number(),
+  updated_at: z.number(),
+});
+export type ForkRow = z.infer<typeof ForkRow>;
 
 /** What somebody who has looked at an unknown turn wrote down, and when. */
 export const InspectionRow = z.object({ turn: z.string(), at: z.number(), note: z.string() });

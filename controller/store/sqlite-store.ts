@@ -7,6 +7,7 @@ import { checkMove, isOpen, recordStateOf } from "../../protocol/record-state.ts
 import type { Settlement } from "../../protocol/settlement.ts";
 import { hostSettlement } from "../host-settlement.ts";
 import { decideFollow } from "./follow.ts";
+import { createForks } from "./forks.ts";
 import { createInspections } from "./inspections.ts";
 import { noteLaunch, readRevision, readRevisions } from "./launch-revisions.ts";
 import { MemberRow, SandboxRow, TurnRow } from "./records.ts";
@@ -43,6 +44,13 @@ export function openStore(options: StoreOptions): Store {
   const unrequested = createUnrequested(db);
   const inspections = createInspections({ db, nowAt, turn, audit });
 
+  const openTurnOf = (id: string) =>
+    db.row(TurnRow, "SELECT * FROM turns WHERE member = ? AND ended_at IS NULL", id);
+  const forks = createForks({
+    ...{ db, nowAt, member, openTurnOf, claimNativeId, saveLocator, audit },
+    checkInspected: inspections.check,
+  });
+
   function audit(what: string, subject: string, detail: string): void {
     db.run("INSERT INTO audit VALUES (?, ?, ?, ?)", nowAt(), what, subject, detail);
   }
@@ -74,6 +82,7 @@ export function openStore(options: StoreOptions): Store {
     const text = JSON.stringify(locator);
     db.run("UPDATE members SET locator = ?, pending_locator = NULL WHERE id = ?", text, memberId);
     db.run("INSERT INTO locator_history VALUES (?, ?, ?, ?)", memberId, locator.settledTurns, text, nowAt());
+    forks.reached(memberId, "ready");
   }
 
   function ownerOfNativeId(sandboxId: string, nativeId: string): string | null {
@@ -125,6 +134,7 @@ export function openStore(options: StoreOptions): Store {
       memberId,
     );
     if (result.locator !== null) saveLocator(result.locator, memberId);
+    else if (result.pending !== null) forks.reached(memberId, "materialized");
     applied.settled.push({ turn: turnId, settlement: result.settlement });
   }
 
@@ -287,6 +297,8 @@ export function openStore(options: StoreOptions): Store {
         audit("member.create", row.id, row.sandbox);
       }),
 
+    forkOf: forks.of,
+    changeForks: (step) => db.write(() => step(forks)),
     setMemberOptions: (id, changed) =>
       db.write(() => {
         if (member(id) === null) throw new HoldfastError("MEMBER_UNKNOWN", `no member ${id}`);
@@ -299,9 +311,10 @@ export function openStore(options: StoreOptions): Store {
         const owner = member(memberId);
         if (owner === null) throw new HoldfastError("MEMBER_UNKNOWN");
         if (turn(id) !== null) throw new HoldfastError("REQUEST_INVALID", `a turn ${id} exists`);
-        const open = db.row(TurnRow, "SELECT * FROM turns WHERE member = ? AND ended_at IS NULL", memberId);
+        const open = openTurnOf(memberId);
         if (open !== null) throw new HoldfastError("MEMBER_BUSY", `turn ${open.id} is ${open.state}`);
         inspections.check(memberId);
+        forks.check(memberId);
         const number = owner.submissions + 1;
         db.run("UPDATE members SET submissions = ? WHERE id = ?", number, memberId);
         db.run(

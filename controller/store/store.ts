@@ -2,12 +2,15 @@
  * The store's contract: what the controller keeps, in whole steps. Each call is one transaction, durable when it
  * returns (law 3), and checked against this controller's fence (law 12). PostgreSQL joins behind the same contract.
  */
+
 import type { ControlEvent, NumberedEvent } from "../../protocol/events.ts";
 import type { CliName, ContainerIdentity, Locator } from "../../protocol/locator.ts";
 import type { Settlement } from "../../protocol/settlement.ts";
 import type { JournalSight } from "./follow.ts";
+import type { Forks } from "./forks.ts";
 import type { LaunchRevision } from "./launch-revisions.ts";
 import type {
+  ForkRow,
   InspectionRow,
   MemberOptions,
   MemberRow,
@@ -66,9 +69,14 @@ export interface Store {
   member(id: string): MemberRow | null;
   membersOf(sandbox: string): MemberRow[];
 
+  /** Null for a member that was not made as a fork. */
+  forkOf(member: string): ForkRow | null;
+  /** One step of a fork; what it throws undoes it. */
+  changeForks<T>(step: (forks: Forks) => T): T;
+
   /**
    * Admits a turn: gives it its number, durable before anything is sent. Throws MEMBER_BUSY while the member has an open
-   * turn, INSPECTION_NEEDED while it has an unknown one without a note.
+   * turn, INSPECTION_NEEDED while it has an unknown one without a note, FORK_UNFINISHED or FORK_FAILED for such a fork.
    */
   admit(turn: NewTurn): { turn: TurnRow; member: MemberRow };
   turn(id: string): TurnRow | null;

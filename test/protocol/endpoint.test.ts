@@ -20,6 +20,7 @@ const ANSWERS: MethodTable = {
   "permission.answer": async () => RESULTS["permission.answer"],
   "question.answer": async () => RESULTS["question.answer"],
   "member.retire": async () => RESULTS["member.retire"],
+  "member.fork": async () => RESULTS["member.fork"],
 };
 
 /** An endpoint over this link, with what it passed on and how it closed. */

@@ -24,6 +24,7 @@ const PARAM_BOUNDS: Record<MethodName, Bounds> = {
     { at: "locatorIsPending", good: [true, false], bad: [null, 0] },
     { at: "launchParts", bad: [null, {}, { ...LAUNCH_PARTS, model: "m1" }] },
     { at: "mustProve", good: [null, "turn t-1 is unknown"], bad: ["", "x".repeat(2001), true] },
+    { at: "forks", good: [true, false], bad: [null, 0] },
     { at: "settledTurns", good: [0], bad: NO_COUNTS },
     { at: "container", bad: [null, {}] },
     { at: "limitMs", good: [0], bad: NO_COUNTS },
@@ -51,6 +52,13 @@ const PARAM_BOUNDS: Record<MethodName, Bounds> = {
     },
   ],
   "member.retire": [{ at: "member", good: ["m"], bad: NO_IDS }],
+  "member.fork": [
+    { at: "member", good: ["m"], bad: NO_IDS },
+    { at: "parent", good: ["m"], bad: NO_IDS },
+    { at: "parentNumber", good: [0], bad: NO_COUNTS },
+    { at: "launch", bad: [null, {}] },
+    { at: "locator", good: [LOCATOR], bad: [null, {}, { ...LOCATOR, format: 2 }] },
+  ],
 };
 
 const RESULT_BOUNDS: Record<MethodName, Bounds> = {
@@ -82,6 +90,12 @@ const RESULT_BOUNDS: Record<MethodName, Bounds> = {
   "permission.answer": [],
   "question.answer": [],
   "member.retire": [{ at: "wasResident", good: [true, false], bad: [null, 0] }],
+  "member.fork": [
+    { at: "session", good: [null], bad: [{}, "ses_2"] },
+    { at: "session.nativeId", good: ["ses_2"], bad: NO_NATIVE_IDS },
+    { at: "session.directory", good: ["/"], bad: ["workspace", "", null] },
+    { at: "session.tail", good: [null, LOCATOR.tail], bad: [{}, undefined] },
+  ],
 };
 
 for (const name of Object.keys(METHODS) as MethodName[]) {

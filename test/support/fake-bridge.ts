@@ -73,6 +73,7 @@ export class FakeBridge {
     "permission.answer": async () => ({}),
     "question.answer": async () => ({}),
     "member.retire": async () => ({ wasResident: false }),
+    "member.fork": async () => ({ session: null }),
   };
 
   constructor(options: FakeBridgeOptions) {

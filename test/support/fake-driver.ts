@@ -134,6 +134,7 @@ export function fakeDriver(): FakeDriver {
       asksQuestions: false,
       reportsUsage: true,
       hasSubagents: true,
+      fork: null,
       ranges: {},
     },
     async onLaunch(request, locator) {
@@ -150,6 +151,7 @@ export function fakeDriver(): FakeDriver {
       driver.launches.push({ request, locator });
       return driver.onLaunch(request, locator);
     },
+    fork: null,
     proveDelivery: (request, _nativeId, _nativeMessage) => {
       driver.launches.push({ request, locator: null });
       return driver.onProve();

@@ -256,6 +256,7 @@ export const PARAMS: { [M in MethodName]: Params<M> } = {
     locator: LOCATOR,
     locatorIsPending: false,
     mustProve: null,
+    forks: false,
     settledTurns: 2,
     container: CONTAINER,
     limitMs: 0,
@@ -265,6 +266,7 @@ export const PARAMS: { [M in MethodName]: Params<M> } = {
   "permission.answer": { turn: "t-1", session: "ses_1", request: "per_1", reply: "once" },
   "question.answer": { turn: "t-1", session: "ses_2", request: "que_1", answers: [["red"]] },
   "member.retire": { member: "m-1" },
+  "member.fork": { member: "m-2", parent: "m-1", parentNumber: 3, launch: LAUNCH, locator: LOCATOR },
 };
 
 /** A fitting result of each method. */
@@ -294,4 +296,5 @@ export const RESULTS: { [M in MethodName]: Result<M> } = {
   "permission.answer": {},
   "question.answer": {},
   "member.retire": { wasResident: false },
+  "member.fork": { session: { nativeId: "ses_2", directory: "/workspace", tail: LOCATOR.tail } },
 };

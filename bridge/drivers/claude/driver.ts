@@ -41,6 +41,8 @@ export function createClaudeDriver(ranges: DriverManifest["ranges"] = CLAUDE_RAN
     asksQuestions: true,
     reportsUsage: true,
     hasSubagents: true,
+    // It names the new session in the handshake, and writes nothing of it before a prompt (2.1.220, 2.1.332).
+    fork: { when: "with_first_turn", state: "home/.claude/projects", except: [] },
     ranges,
   };
 
@@ -51,10 +53,11 @@ export function createClaudeDriver(ranges: DriverManifest["ranges"] = CLAUDE_RAN
 
   async function start(request: LaunchRequest, locator: Locator | null) {
     const { launch, slot, modelUrl, cliVersion } = request;
-    const nativeId = locator?.nativeId ?? randomUUID();
+    const resumes = locator?.nativeId ?? null;
+    const nativeId = resumes === null || request.forks ? randomUUID() : resumes;
     const allowsBackground = launch.background && !holds("no_background", cliVersion);
     const pipe = await startPipe(request, {
-      args: launchArguments(launch, { id: nativeId, isResumed: locator !== null }, allowsBackground),
+      args: launchArguments(launch, { id: nativeId, resumes }, allowsBackground),
       environment: launchEnvironment({
         slot,
         launch,
@@ -127,6 +130,7 @@ export function createClaudeDriver(ranges: DriverManifest["ranges"] = CLAUDE_RAN
   return {
     manifest,
     launch,
+    fork: null,
     // Its transcript is written later than the model is called: what is not there proves nothing.
     proveDelivery: async () => "unclear",
   };

@@ -20,8 +20,8 @@ const MOVING_TOOLS = ["EnterWorktree", "ExitWorktree"];
 
 export interface SessionChoice {
   id: string;
-  /** The session is on disk, and is loaded; else it is made with this id. */
-  isResumed: boolean;
+  /** The session that is on disk, and is loaded: it goes on under its own id, or is forked into `id`. Null: a new one. */
+  resumes: string | null;
 }
 
 export function launchArguments(launch: Launch, session: SessionChoice, allowsBackground: boolean): string[] {
@@ -34,8 +34,13 @@ export function launchArguments(launch: Launch, session: SessionChoice, allowsBa
     // By name: a default model resumes as another one, with another system prompt.
     ...["--model", launch.model.name],
     ...["--settings", JSON.stringify(settings(launch, allowsBackground))],
-    ...(session.isResumed ? ["--resume", session.id] : ["--session-id", session.id]),
+    ...sessionArguments(session),
   ];
+}
+
+function sessionArguments({ id, resumes }: SessionChoice): string[] {
+  if (resumes === null) return ["--session-id", id];
+  return resumes === id ? ["--resume", id] : ["--resume", resumes, "--fork-session", "--session-id", id];
 }
 
 /** `ask` outranks every allowing rule of a user's or a project's settings, so the policy is heard. */

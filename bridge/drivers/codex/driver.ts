@@ -6,9 +6,9 @@ import { HoldfastError } from "../../../protocol/errors.ts";
 import type { Locator } from "../../../protocol/locator.ts";
 import { processesLeft } from "../../process.ts";
 import type { Driver, DriverManifest, LaunchRequest, LaunchResult } from "../driver.ts";
-import { openPipeResident, startPipe } from "../stdio/resident.ts";
+import { openPipeResident, type Pipe, startPipe } from "../stdio/resident.ts";
 import { launchArguments, launchEnvironment } from "./launch-plan.ts";
-import { elsewhere, openThread } from "./opening.ts";
+import { elsewhere, forkThread, openThread } from "./opening.ts";
 import { createCodexSession } from "./session.ts";
 
 const manifest: DriverManifest = {
@@ -19,35 +19,54 @@ const manifest: DriverManifest = {
   asksQuestions: true,
   reportsUsage: true,
   hasSubagents: true,
+  // The records alone: its databases are an index of them, hold the paths of the parent's slot, and are made anew.
+  fork: { when: "at_once", state: "home/.codex/sessions", except: [] },
   ranges: {},
 };
 
 export const CODEX: Driver = {
   manifest,
   launch,
+  async fork(request, locator) {
+    const pipe = await start(request);
+    try {
+      return await forkThread(pipe, locator);
+    } finally {
+      await stop(pipe);
+    }
+  },
   // Its index and its record may both be behind a process that died: neither proves that a message was not taken.
   proveDelivery: async () => "unclear",
 };
 
 async function launch(request: LaunchRequest, locator: Locator | null): Promise<LaunchResult> {
-  const { launch: plan, slot, modelUrl } = request;
+  const { slot } = request;
   // Codex would take any folder that it is told: the saved one is the conversation's.
   if (locator !== null && locator.directory !== slot.workspace) return notResumed(elsewhere());
-  const pipe = await startPipe(request, {
-    args: launchArguments(plan, modelUrl),
-    environment: launchEnvironment(slot, process.env.PATH ?? "/usr/bin:/bin"),
-    ownKey: ["method", "id"],
-  });
+  const pipe = await start(request);
   try {
     const resident = openPipeResident(pipe, createCodexSession(await openThread(pipe, locator)));
     if (locator === null) return { kind: "new", resident };
     return { kind: "resumed", resident, resume: { kind: "proven" } };
   } catch (error) {
-    const left = await pipe.stop(true);
-    if (left.length > 0) throw processesLeft(left);
+    await stop(pipe);
     if (locator !== null && error instanceof HoldfastError) return notResumed(error);
     throw error;
   }
+}
+
+function start(request: LaunchRequest): Promise<Pipe> {
+  const { launch, slot, modelUrl } = request;
+  return startPipe(request, {
+    args: launchArguments(launch, modelUrl),
+    environment: launchEnvironment(slot, process.env.PATH ?? "/usr/bin:/bin"),
+    ownKey: ["method", "id"],
+  });
+}
+
+async function stop(pipe: Pipe): Promise<void> {
+  const left = await pipe.stop(true);
+  if (left.length > 0) throw processesLeft(left);
 }
 
 /** While a locator is being resumed a passing fault is an error of its own and never LOST. */

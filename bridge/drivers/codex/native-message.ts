@@ -164,5 +164,7 @@ export const ReadThread = z.object({
   thread: z.object({ id: z.string(), cwd: z.string(), status: Status }),
 });
 
+export const RecordedThread = z.object({ thread: z.object({ path: z.optional(z.nullable(z.string())) }) });
+
 /** The id is the turn's tail. */
 export const StartedTurn = z.object({ turn: z.object({ id: NativeId }) });

@@ -19,23 +19,26 @@ const PIECE = 'set -eu; tail -c "+$2" -- "$1" | head -c "$3" | LC_ALL=C tr \'\\2
 
 /**
  * Hands over each line, in order. False when there is no such file. Throws CLI_REFUSED when it can't be read.
+ * @param endByte what comes behind is not read; null for the whole file
  * @param pieceBytes read at once
  */
 export async function readRecord(
   slot: Slot,
   path: string,
   onLine: (line: string) => void,
+  endByte: number | null = null,
   pieceBytes: number = PIECE_BYTES,
 ): Promise<boolean> {
   const size = await run(slot, [SIZE, "sh", path], 1024);
   if (size.code === 3) return false;
   if (size.code !== 0) throw unreadable(size);
-  const bytes = Number(size.stdout.trim());
-  if (!(bytes <= RECORD_BYTES))
+  const all = Number(size.stdout.trim());
+  if (!(all <= RECORD_BYTES))
     throw new HoldfastError("CLI_REFUSED", `the CLI's record exceeds ${RECORD_BYTES} bytes`);
+  const bytes = endByte === null ? all : Math.min(all, endByte);
   const splitter = createLineSplitter();
   for (let from = 0; from < bytes; from += pieceBytes) {
-    const args = [PIECE, "sh", path, String(from + 1), String(pieceBytes)];
+    const args = [PIECE, "sh", path, String(from + 1), String(Math.min(pieceBytes, bytes - from))];
     const piece = await run(slot, args, pieceBytes + 1024);
     if (piece.code !== 0) throw unreadable(piece);
     splitter.feed(Buffer.from(piece.stdout, "latin1"), onLine);

@@ -14,6 +14,7 @@ export const KILO: ServeTraits = {
   backgroundTools: ["schedule_wakeup", "background_process"],
   backgroundVariable: "KILO_EXPERIMENTAL_BACKGROUND_SUBAGENTS",
   packagesLock: null,
+  stateFolder: "data/kilo",
   quietVariables: {
     KILO_DISABLE_MODELS_FETCH: "1",
     KILO_TELEMETRY_LEVEL: "off",

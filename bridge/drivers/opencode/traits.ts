@@ -17,6 +17,7 @@ export const OPENCODE: ServeTraits = {
     path: "opencode/package-lock.json",
     text: '{"packages":{"":{"dependencies":{"@opencode-ai/plugin":"*"}}}}\n',
   },
+  stateFolder: "data/opencode",
   quietVariables: {
     OPENCODE_DISABLE_MODELS_FETCH: "1",
     OPENCODE_DISABLE_AUTOUPDATE: "1",

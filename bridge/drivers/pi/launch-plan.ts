@@ -14,8 +14,14 @@ export const isSessionId = (id: string) =>
  * expand a user's text (law 1). Our own extension is named, and pi ends when it can't be loaded.
  * @param session the saved id, or null for a new session. Never a path: an unknown file would silently become a new
  * session
+ * @param forks a new session is made from the saved one, with its whole history
  */
-export function launchArguments(launch: Launch, extension: string, session: string | null): string[] {
+export function launchArguments(
+  launch: Launch,
+  extension: string,
+  session: string | null,
+  forks = false,
+): string[] {
   return [
     "--mode",
     "rpc",
@@ -28,7 +34,7 @@ export function launchArguments(launch: Launch, extension: string, session: stri
     "--no-prompt-templates",
     "--extension",
     extension,
-    ...(session === null ? [] : ["--session", session]),
+    ...(session === null ? [] : [forks ? "--fork" : "--session", session]),
   ];
 }
 

@@ -7,6 +7,7 @@
  *   --session FILE unknown          silently makes a new session (never used; the id is compared all the same)
  */
 import { asHoldfastError, clip, HoldfastError } from "../../../protocol/errors.ts";
+import type { ForkedSession } from "../../../protocol/fork.ts";
 import { NativeId } from "../../../protocol/ids.ts";
 import type { Locator } from "../../../protocol/locator.ts";
 import { limited } from "../../limited.ts";
@@ -22,6 +23,40 @@ import type { PiSessionOptions } from "./session.ts";
  * Throws CONTEXT_LOST, CLI_NOT_READY and its like; the process is still to be ended.
  */
 export async function openSession(pipe: Pipe, locator: Locator | null): Promise<PiSessionOptions> {
+  const { channel, state, hello } = await meet(pipe);
+  const leaf =
+    locator === null
+      ? await newLeaf(channel)
+      : await provenLeaf(channel, state, hello, locator.nativeId, locator.tail);
+  if (hello.cwd !== pipe.request.slot.workspace) throw elsewhere();
+  return {
+    pipe,
+    channel,
+    nativeId: state.sessionId,
+    directory: pipe.request.slot.workspace,
+    leaf,
+    tail: locator?.tail ?? null,
+  };
+}
+
+/**
+ * The session that pi, started to fork the locator's, is in: a new one with every record of the old one under the
+ * record's own id, written before the first prompt (measured on 1.6.0). Throws as `openSession` does.
+ */
+export async function forkedSession(
+  pipe: Pipe,
+  { nativeId, directory, tail }: Locator,
+): Promise<ForkedSession> {
+  const { channel, state, hello } = await meet(pipe);
+  if (state.sessionId === nativeId)
+    throw new HoldfastError("CLI_NOT_READY", "pi has resumed the session, and not forked it");
+  await provenLeaf(channel, state, hello, state.sessionId, tail);
+  if (hello.cwd !== directory) throw elsewhere();
+  return { nativeId: state.sessionId, directory, tail };
+}
+
+/** Pi answers, is the pinned one, and has our extension and our model. */
+async function meet(pipe: Pipe): Promise<{ channel: PiChannel; state: State; hello: Hello }> {
   const { request } = pipe;
   const channel = openChannel(pipe);
   pipe.listen({
@@ -45,16 +80,7 @@ export async function openSession(pipe: Pipe, locator: Locator | null): Promise<
     throw new HoldfastError("CLI_NOT_READY", "pi has chosen another model");
   if (!NativeId.safeParse(state.sessionId).success)
     throw new HoldfastError("CLI_NOT_READY", "the session has an unusable id");
-  const leaf = locator === null ? await newLeaf(channel) : await provenLeaf(channel, state, hello, locator);
-  if (hello.cwd !== request.slot.workspace) throw elsewhere();
-  return {
-    pipe,
-    channel,
-    nativeId: state.sessionId,
-    directory: request.slot.workspace,
-    leaf,
-    tail: locator?.tail ?? null,
-  };
+  return { channel, state, hello };
 }
 
 /** The saved conversation is not what pi has: no further try would change that. */
@@ -87,7 +113,8 @@ async function provenLeaf(
   channel: PiChannel,
   state: State,
   hello: Hello,
-  { nativeId, tail }: Locator,
+  nativeId: string,
+  tail: Locator["tail"],
 ): Promise<string | null> {
   if (state.sessionId !== nativeId)
     throw lost(`the CLI resumed another session (${clip(state.sessionId, 64)})`);

@@ -30,6 +30,8 @@ export type PendingPermission = z.infer<typeof PendingPermission>;
 export interface ServeApi {
   health(limitMs: number): Promise<string>;
   createSession(directory: string): Promise<NativeSession>;
+  /** A new session with the whole history of another one, under new ids of its own. */
+  forkSession(session: string, directory: string): Promise<NativeSession>;
   /** Null when the server says that there is none. */
   session(id: string): Promise<NativeSession | null>;
   /** Messages in the order of history; with `newest` only so many of the newest. Null when there is no such session. */
@@ -80,6 +82,11 @@ export function serveApi(server: LoopbackServer, requestMs: number): ServeApi {
     async createSession(directory) {
       // A given title keeps the CLI from asking the model for one: one request less, and none that is not the user's.
       return read("POST /session", await post(`/session?${at(directory)}`, { title: "holdfast" }), Session);
+    },
+    async forkSession(session, directory) {
+      // Sent once: a second try would leave a session that nobody knows.
+      const answer = await once(`/session/${id(session)}/fork?${at(directory)}`, {}, requestMs);
+      return read("POST /session/:id/fork", answer, Session);
     },
     async session(session) {
       const answer = await get(`/session/${id(session)}`);

@@ -3,6 +3,7 @@ import { HoldfastError } from "../../../protocol/errors.ts";
 import type { Locator } from "../../../protocol/locator.ts";
 import { processesLeft } from "../../process.ts";
 import type { Driver, DriverManifest, LaunchRequest, LaunchResult } from "../driver.ts";
+import { forkedSession } from "./fork.ts";
 import { messageFate, missingHistory, NEWEST_MESSAGES } from "./history.ts";
 import { createNativeIds } from "./native-id.ts";
 import { openResident } from "./resident.ts";
@@ -18,6 +19,12 @@ export function createServeDriver(traits: ServeTraits): Driver {
     asksQuestions: true,
     reportsUsage: true,
     hasSubagents: true,
+    fork: {
+      when: "at_once",
+      state: traits.stateFolder,
+      // The write-ahead log goes along; its index in shared memory is the running server's, and is made anew.
+      except: ["*.db-shm", `${traits.stateFolder}/log`],
+    },
     ranges: {},
   };
 
@@ -65,6 +72,14 @@ export function createServeDriver(traits: ServeTraits): Driver {
   return {
     manifest,
     launch,
+    async fork(request, locator) {
+      const server = await startServer(traits, request);
+      try {
+        return await forkedSession(server.api, locator);
+      } finally {
+        await stopServer(server, request);
+      }
+    },
     async proveDelivery(request, nativeId, nativeMessage) {
       const server = await startServer(traits, request);
       try {

@@ -6,7 +6,10 @@ import type { ServeApi, StoredMessage } from "./api.ts";
 export const NEWEST_MESSAGES = 50;
 
 /** Why the loaded history is not the locator's, or null when it is (law 8). */
-export async function missingHistory(api: ServeApi, locator: Locator): Promise<string | null> {
+export async function missingHistory(
+  api: Pick<ServeApi, "session" | "messages">,
+  locator: Locator,
+): Promise<string | null> {
   const session = await api.session(locator.nativeId);
   if (session === null) return "the CLI has no session with the saved id";
   if (session.id !== locator.nativeId) return `the CLI resumed another session (${session.id})`;

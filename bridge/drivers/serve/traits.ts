@@ -31,6 +31,8 @@ export interface ServeTraits {
    * ignores SIGTERM meanwhile. Null for a CLI that fetches none.
    */
   readonly packagesLock: { path: string; text: string } | null;
+  /** The folder in which its database lies, below the slot. */
+  readonly stateFolder: string;
   /** Switches off updates, telemetry and outside fetches. */
   readonly quietVariables: Readonly<Record<string, string>>;
 }

@@ -11,21 +11,22 @@ const SLOT = {
   state: "/slot/state",
   cache: "/slot/cache",
 } as Slot;
-const NEW = { id: "11111111-2222-4333-8444-555555555555", isResumed: false };
+const NEW = { id: "11111111-2222-4333-8444-555555555555", resumes: null };
 
 const launch = (permissions: MemberPolicy) => ({ ...LAUNCH, cli: "claude" as const, permissions });
 const after = (args: string[], name: string) => args[args.indexOf(name) + 1];
 const settings = (args: string[]) =>
   (JSON.parse(after(args, "--settings") ?? "") as { permissions: Record<string, string[]> }).permissions;
 
-test("a new session is made under the id that we chose, a saved one is resumed, and the model is pinned by name", () => {
+test("a new session is made under the id that we chose, a saved one is resumed, or forked into that id, and the model is pinned by name", () => {
   const fresh = launchArguments(launch(ALLOW_ALL), NEW, false);
   expect(fresh.slice(-2)).toEqual(["--session-id", NEW.id]);
   expect(after(fresh, "--model")).toBe("m1");
-  expect(launchArguments(launch(ALLOW_ALL), { ...NEW, isResumed: true }, false).slice(-2)).toEqual([
-    "--resume",
-    NEW.id,
-  ]);
+  const saved = launchArguments(launch(ALLOW_ALL), { ...NEW, resumes: NEW.id }, false);
+  expect(saved.slice(-2)).toEqual(["--resume", NEW.id]);
+  const parent = "99999999-2222-4333-8444-555555555555";
+  const forked = launchArguments(launch(ALLOW_ALL), { ...NEW, resumes: parent }, false);
+  expect(forked.slice(-5)).toEqual(["--resume", parent, "--fork-session", "--session-id", NEW.id]);
 });
 
 test("stdin and stdout carry JSON lines, and permissions come on them", () => {

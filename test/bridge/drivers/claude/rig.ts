@@ -123,6 +123,7 @@ export async function createRig(options: RigOptions): Promise<Rig> {
         onUnrequested: (session, state, detail) => rig.unrequested.push(`${session} ${state}: ${detail}`),
         onExit: ({ code, signal }) => rig.exits.push({ code, signal }),
       },
+      forks: false,
       nextSubscription: () => ++subscription,
       signal: new AbortController().signal,
       ...changes,

@@ -94,6 +94,7 @@ export async function createRig(script: Script = {}, limits: Partial<DriverLimit
           onUnrequested: (session, state) => told.push(`unrequested ${state} in ${session}`),
           onExit: ({ code, signal }) => told.push(`exit ${code ?? signal}`),
         },
+        forks: false,
         nextSubscription: () => ++subscription,
         signal: new AbortController().signal,
         ...changes,

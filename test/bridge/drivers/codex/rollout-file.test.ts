@@ -11,7 +11,7 @@ async function linesOf(content: string | Buffer, pieceBytes?: number): Promise<s
   const path = join(temporaryDirectory(), "a record's file.jsonl");
   writeFileSync(path, content);
   const lines: string[] = [];
-  expect(await readRecord(slot, path, (line) => lines.push(line), pieceBytes)).toBe(true);
+  expect(await readRecord(slot, path, (line) => lines.push(line), null, pieceBytes)).toBe(true);
   return lines;
 }
 

@@ -66,6 +66,7 @@ export function createFakeApi(tell: (event: NativeEvent) => void = () => undefin
     busy: [],
     raised,
     broken,
+    forkSession: unused,
     replies: () => calls.filter((line) => /^(permission|question|network) /.test(line)),
     raise(session, id, callId) {
       raised.add(id);

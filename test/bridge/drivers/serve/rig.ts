@@ -155,6 +155,7 @@ export async function createRig(script: Script = {}, limits: Partial<DriverLimit
           onUnrequested: (session, state, detail) => unrequested.push(`${session} ${state}: ${detail}`),
           onExit: markExited,
         },
+        forks: false,
         nextSubscription: () => ++subscription,
         signal: new AbortController().signal,
         ...changes,

@@ -88,6 +88,7 @@ export async function pipeRig(
           told.push(`exit ${exit.code}`);
         },
       },
+      forks: false,
       nextSubscription: () => ++subscriptions,
       signal: new AbortController().signal,
     },
