@@ -85,7 +85,8 @@ export function createForking(ports: ForkingPorts): (options: ForkOptions) => Pr
         throw fault;
       }
     }
-    if (now().state === "materialized" && now().session !== null) store.changeForks((forks) => forks.ready(fork.member));
+    if (now().state === "materialized" && now().session !== null)
+      store.changeForks((forks) => forks.ready(fork.member));
     return now();
   }
 

@@ -9,6 +9,7 @@ import { readEnvironment } from "./environment.ts";
 import { hostShow } from "./host.ts";
 import { imageBuild } from "./image.ts";
 import { memberInspect, memberList } from "./member.ts";
+import { memberFork } from "./member-fork.ts";
 import { createOutput, type Output } from "./output.ts";
 import { sandboxList, sandboxRemove, sandboxStop } from "./sandbox.ts";
 import { storeBackup, storeCheck } from "./store.ts";
@@ -26,6 +27,7 @@ const COMMANDS: readonly Command[] = [
   sandboxRemove,
   memberList,
   memberInspect,
+  memberFork,
   hostShow,
   turnShow,
   turnInspect,

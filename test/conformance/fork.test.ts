@@ -92,8 +92,16 @@ for (const [cli, { manifest }] of DRIVERS) {
       play(t, parent, "What is the code word? I am the parent."),
       play(t, child, "What is the code word? I am the fork."),
     ]);
-    expect(ofParent.settlement).toMatchObject({ outcome: "completed", context: "LIVE", parts: ["The code word is limpet."] });
-    expect(ofChild.settlement).toMatchObject({ outcome: "completed", context: "LIVE", parts: ["The code word is limpet."] });
+    expect(ofParent.settlement).toMatchObject({
+      outcome: "completed",
+      context: "LIVE",
+      parts: ["The code word is limpet."],
+    });
+    expect(ofChild.settlement).toMatchObject({
+      outcome: "completed",
+      context: "LIVE",
+      parts: ["The code word is limpet."],
+    });
     const texts = t.model.mainRequests().slice(-2).map(userTexts);
     const mine = texts.find((own) => own.at(-1)?.includes("the parent")) ?? [];
     const theirs = texts.find((own) => own.at(-1)?.includes("the fork.")) ?? [];
@@ -109,5 +117,5 @@ for (const [cli, { manifest }] of DRIVERS) {
     const grandchild = await play(t, second.member, "What is the second word?");
     expect(grandchild.settlement).toMatchObject({ outcome: "completed", context: "RESTORED" });
     expect(lastTexts()).toEqual([...theirs, "What is the second word?"]);
-  }, 60_000);
+  }, 120_000);
 }

@@ -78,7 +78,7 @@ const FACTS: NextContextFacts = {
   otherBuild: null,
   openTurn: null,
   unknownTurn: null,
-    forkProblem: null,
+  forkProblem: null,
 };
 
 test("every combination of facts has the outlook of the one row that fits it, with a reason", () => {

@@ -56,3 +56,42 @@ test("a record without numbers proves the turn, and nothing about its lines", ()
   const bare = whole.map((line) => line.replace(/"ordinal":\d+,/, ""));
   expect(problemOf(bare)).toBeNull();
 });
+
+test("a fork's record goes on from its parent's: both are read, and a line that lacks between them is a loss", () => {
+  const parent = createRolloutProof(THREAD, TURN, whole.length);
+  for (const line of whole) parent.line(line);
+  expect(parent.problem()).toBeNull();
+  const base = { thread_id: THREAD, end_ordinal_exclusive: whole.length, end_byte_offset: 4096 };
+  const meta = (changes: Record<string, unknown> = {}, ordinal = whole.length) =>
+    JSON.stringify({
+      ordinal,
+      type: "session_meta",
+      payload: { id: "fork", history_base: base, ...changes },
+    });
+  const read = (line: string) => {
+    const proof = createRolloutProof("fork", TURN);
+    proof.line(line);
+    return proof;
+  };
+  const fork = read(meta());
+  expect(fork.base()).toEqual(base);
+  expect(fork.holdsTurn()).toBe(false);
+  expect(fork.problem()).toBe("the history lacks the last settled turn");
+  expect(fork.problem(true)).toBeNull();
+  const late = whole.length + 1;
+  expect(read(meta({}, late)).problem(true)).toBe(
+    `the history lacks lines ${whole.length} to ${whole.length} of the CLI's record`,
+  );
+  for (const broken of [{}, { ...base, thread_id: 7 }, { ...base, end_byte_offset: -1 }, "x"])
+    expect(read(meta({ history_base: broken })).problem(true)).toBe(
+      "the CLI's record does not say where it begins",
+    );
+});
+
+test("a parent's record that ends before the fork begins is a loss", () => {
+  const cut = createRolloutProof(THREAD, TURN, whole.length + 2);
+  for (const line of whole) cut.line(line);
+  expect(cut.problem()).toBe(
+    `the history lacks lines ${whole.length} to ${whole.length + 1} of the CLI's record`,
+  );
+});
