@@ -8,7 +8,7 @@ import type { Locator } from "../../protocol/locator.ts";
 import { ForkRow, type MemberRow, type TurnRow } from "./records.ts";
 import type { Database } from "./sqlite.ts";
 
-export interface NewFork {
+interface NewFork {
   key: string;
   parent: string;
   /** Of the new member; made when missing. */

@@ -37,6 +37,7 @@ test("an empty database gets the newest layout, a fence of 0 and an id of its ow
   expect(tables.map(({ name }) => name)).toEqual([
     "attestations",
     "audit",
+    "forks",
     "inspections",
     "launch_revisions",
     "locator_history",
