@@ -9,7 +9,7 @@ import { hostSettlement } from "../host-settlement.ts";
 import { decideFollow } from "./follow.ts";
 import { createForks } from "./forks.ts";
 import { createInspections } from "./inspections.ts";
-import { noteLaunch, readRevision, readRevisions } from "./launch-revisions.ts";
+import { createLaunches } from "./launch-revisions.ts";
 import { MemberRow, SandboxRow, TurnRow } from "./records.ts";
 import { noteProcess, readResidents, replaceResidents } from "./residents.ts";
 import { settleMember } from "./settle.ts";
@@ -336,12 +336,8 @@ export function openStore(options: StoreOptions): Store {
         const { applied, lost } = decision;
         const isSame = row.journal_id === journal.journalId && row.applied === applied;
         if (isSame && lost === null) return { applied, lost: [] };
-        db.run(
-          "UPDATE sandboxes SET journal_id = ?, applied = ? WHERE id = ?",
-          journal.journalId,
-          applied,
-          id,
-        );
+        const followed = "UPDATE sandboxes SET journal_id = ?, applied = ? WHERE id = ?";
+        db.run(followed, journal.journalId, applied, id);
         if (lost === null) return { applied, lost: [] };
         audit("sandbox.journal_changed", id, `${journal.journalId}: ${lost.reason}`);
         const ended = openTurnsOf(id).flatMap(({ id: turnId }) => {
@@ -389,13 +385,7 @@ export function openStore(options: StoreOptions): Store {
         return applied;
       }),
 
-    noteLaunch: (id, bytes, queuedMs) =>
-      db.write(() => noteLaunch(db, present(turn(id)), bytes, queuedMs, nowAt())),
-    launchOf(id) {
-      const found = turn(id);
-      return found?.launch == null ? null : present(readRevision(db, found.member, found.launch));
-    },
-    launchesOf: (id) => readRevisions(db, id),
+    ...createLaunches({ db, nowAt, turn }),
     residents: () => readResidents(db),
     setResidents: (id, seen) => db.write(() => replaceResidents(db, id, seen, nowAt())),
 

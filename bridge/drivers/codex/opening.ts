@@ -13,7 +13,14 @@ import { limited } from "../../limited.ts";
 import type { Pipe } from "../stdio/resident.ts";
 import { type CodexChannel, openChannel } from "./channel.ts";
 import { threadOptions, unofferedServers } from "./launch-plan.ts";
-import { Hello, OpenThread, ReadConfig, RecordedThread, readNative, type TokenUsage } from "./native-message.ts";
+import {
+  Hello,
+  OpenThread,
+  ReadConfig,
+  RecordedThread,
+  readNative,
+  type TokenUsage,
+} from "./native-message.ts";
 import { createRolloutProof, type RolloutBase, type RolloutProof } from "./rollout.ts";
 import { readRecord } from "./rollout-file.ts";
 import type { CodexSessionOptions } from "./session.ts";
