@@ -14,6 +14,7 @@ import type { Clock } from "../protocol/clock.ts";
 import { HoldfastError } from "../protocol/errors.ts";
 import { listSlot, type ProcessEntry, reapSlot, signalIfThere } from "./census.ts";
 import { SLOT_VARIABLE, type Slot } from "./slots.ts";
+import { surroundings } from "./surroundings.ts";
 
 /** Characters of stderr kept for error messages. */
 const STDERR_TAIL_CHARS = 4000;
@@ -133,7 +134,7 @@ function spawnChild(file: string, args: readonly string[], options: StartOptions
   const { slot } = options;
   return execa(file, args, {
     cwd: slot.workspace,
-    env: { ...options.environment, [SLOT_VARIABLE]: slot.markValue },
+    env: { ...environmentOf(options), [SLOT_VARIABLE]: slot.markValue },
     extendEnv: false,
     // A group and session of its own, so that signals reach exactly it and its plain children.
     detached: true,
@@ -147,10 +148,14 @@ function spawnChild(file: string, args: readonly string[], options: StartOptions
   });
 }
 
+function environmentOf({ slot, environment }: StartOptions): Record<string, string> {
+  return { ...surroundings(slot, process.env), ...environment };
+}
+
 function checkStrings(options: StartOptions): void {
   const strings = [
     ...options.command.map((text, index) => [`argument ${index}`, text] as const),
-    ...Object.entries(options.environment).map(([name, value]) => [name, `${name}=${value}`] as const),
+    ...Object.entries(environmentOf(options)).map(([name, value]) => [name, `${name}=${value}`] as const),
   ];
   for (const [name, text] of strings) {
     if (Buffer.byteLength(text) > SINGLE_STRING_BYTES) {

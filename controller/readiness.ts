@@ -6,6 +6,7 @@ import { asHoldfastError, HoldfastError } from "../protocol/errors.ts";
 import type { ContainerIdentity } from "../protocol/locator.ts";
 import { HELPER_FEATURES, HELPER_PIN } from "../protocol/pin.ts";
 import { attestMeasured, attestSandbox } from "./attestation.ts";
+import { lastWords } from "./last-words.ts";
 import type { SandboxLink } from "./sandbox-link.ts";
 import { type SandboxPaths, sandboxToken, writeBridgeConfig } from "./sandboxes/directory.ts";
 import type { PinnedBuild, SandboxDriver, SandboxSpec } from "./sandboxes/sandbox.ts";
@@ -59,7 +60,7 @@ export async function makeReady(options: ReadinessOptions): Promise<Ready> {
   await judge(options, container, attestMeasured({ pinned, measured, hasImage, goodReport }));
   if (state === "stopped") {
     options.onStart();
-    await writeBridgeConfig(paths, await driver.bridgeConfig(spec));
+    await writeBridgeConfig(paths, await driver.bridgeConfig(spec, container.containerId));
     // The record comes first: it is also what keeps a stale controller from the engine (law 12).
     store.audit("sandbox.start", spec.sandboxId, container.containerId);
     await driver.start(spec, container.containerId);
@@ -79,10 +80,9 @@ export async function makeReady(options: ReadinessOptions): Promise<Ready> {
 }
 
 async function createContainer(options: ReadinessOptions): Promise<ContainerIdentity> {
-  const { store, driver, paths, spec, pinned } = options;
+  const { store, driver, spec, pinned } = options;
   const { sandboxId, generation } = spec;
   options.onStart();
-  await writeBridgeConfig(paths, await driver.bridgeConfig(spec));
   store.audit("sandbox.make", sandboxId, String(generation));
   const { containerId, imageId } = await driver.create(spec);
   const { helperSha256 } = pinned;
@@ -114,7 +114,5 @@ async function judgeFailure(
   const fault = asHoldfastError(error);
   if (fault.code === "ATTESTATION_FAILED") await judge(options, container, [fault.message]);
   if (fault.code !== "BRIDGE_GONE") throw fault;
-  const tail = (await options.driver.logTail(options.spec, container.containerId)).trim();
-  if (tail === "") throw fault;
-  throw new HoldfastError(fault.code, `${fault.message}; its last words: ${tail.split("\n").at(-1)}`);
+  throw lastWords(fault, await options.driver.logTail(options.spec, container.containerId));
 }

@@ -22,6 +22,8 @@ export interface SetupOptions {
   /** Labels for containers, beside our own. */
   labels?: Readonly<Record<string, string>>;
   limits?: Partial<DriverLimits>;
+  /** Containers can write to their state, their slots and their workspace only. Default false. */
+  readOnlyRoot?: boolean;
   /** Commands in the place of pinned CLIs (stand-ins), by CLI. */
   commands?: Readonly<Record<string, readonly string[]>>;
   /** Variables for the bridge's process in a `process` sandbox, beside the search path. */
@@ -50,6 +52,7 @@ export function setUp(options: SetupOptions): Setup {
     limits: options.limits ?? {},
     commands: options.commands ?? {},
     ...DOCKER_DEFAULTS,
+    ...(options.readOnlyRoot === undefined ? {} : { readOnlyRoot: options.readOnlyRoot }),
   });
   const bundle = readBundle(join(options.distDirectory, "bundle.json"));
   if (bundle === null) return { drivers: [docker], engine, close: () => engine.close() };

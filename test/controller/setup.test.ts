@@ -43,7 +43,7 @@ test("nothing is started or asked: an engine or an image that is not there is no
 
 test("a process sandbox gets the bundle's CLIs, or the commands in their place, and the limits", async () => {
   const { drivers } = setup(BUNDLE, { commands: { kilo: ["node", "stand-in.ts"] }, limits: { turnMs: 77 } });
-  const config = await drivers[1]?.bridgeConfig(SPEC);
+  const config = await drivers[1]?.bridgeConfig(SPEC, "none");
   expect(config?.clis).toEqual([
     { cli: "opencode", version: "1.14.50", command: ["/opt/opencode"] },
     { cli: "kilo", version: "7.0.0", command: ["node", "stand-in.ts"] },

@@ -29,6 +29,7 @@ export interface TestHostOptions {
   limits?: Partial<DriverLimits>;
   commands?: Record<string, readonly string[]>;
   environment?: Record<string, string>;
+  readOnlyRoot?: boolean;
   /** Folder of the image's record and the bundle. Default `dist`. */
   distDirectory?: string;
   /** Puts something around the drivers of the sandboxes: to count, to tamper, to die. */
