@@ -32,6 +32,8 @@ export interface TestHostOptions {
   readOnlyRoot?: boolean;
   /** Folder of the image's record and the bundle. Default `dist`. */
   distDirectory?: string;
+  /** Default: the engine that the whole run uses. */
+  engineSocketPath?: string;
   /** Puts something around the drivers of the sandboxes: to count, to tamper, to die. */
   around?: (drivers: SandboxDriver[]) => SandboxDriver[];
   /** Takes the end of the host. Default: the running test does; a file that shares one host keeps it for `afterAll`. */
