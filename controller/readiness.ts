@@ -65,9 +65,12 @@ export async function makeReady(options: ReadinessOptions): Promise<Ready> {
     store.audit("sandbox.start", spec.sandboxId, container.containerId);
     await driver.start(spec, container.containerId);
   }
-  const link = await options
-    .connected(CONNECT_MS)
-    .catch((error: unknown) => judgeFailure(options, container, error));
+  const link = await options.connected(CONNECT_MS).catch(async (error: unknown) => {
+    // It was found running and has died since: not a start of ours that failed, but one that is due.
+    if (state === "running" && (await driver.state(spec, container.containerId)) === "stopped") return null;
+    return judgeFailure(options, container, error);
+  });
+  if (link === null) return makeReady(options);
   const reasons = await attestSandbox({
     pinned,
     measured,

@@ -7,6 +7,7 @@ import { temporaryDirectory } from "../support/temporary-directory.ts";
 
 function configIn(directory: string): BridgeConfig {
   return {
+    storeId: "store-1",
     sandboxId: "box-1",
     isolation: "process",
     controllerSocket: join(directory, "ctl.sock"),

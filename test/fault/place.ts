@@ -2,7 +2,7 @@
  * A sandbox's container as a fault meets it: found by its own id, looked at and struck from the host, past the controller
  * and, as far as it goes, past the engine, which may be away.
  */
-import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { engineJson } from "../../sandbox-image/engine-http.ts";
 
 export interface PlaceProcess {
@@ -21,6 +21,8 @@ export interface Place {
   /** A file of the container, past its engine; "" when there is none, or the container does not run. */
   read(path: string): string;
   list(path: string): string[];
+  /** The user to whom a path belongs, or null. */
+  ownerOf(path: string): number | null;
   write(path: string, text: string): void;
   /** By its engine. */
   isRunning(): Promise<boolean>;
@@ -62,6 +64,10 @@ export function placeOf(socketPath: string, containerId: string): Place {
     list: (path) => {
       const at = root();
       return at !== null && existsSync(at + path) ? readdirSync(at + path) : [];
+    },
+    ownerOf(path) {
+      const at = root();
+      return at !== null && existsSync(at + path) ? statSync(at + path).uid : null;
     },
     write(path, text) {
       const at = root();

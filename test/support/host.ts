@@ -32,6 +32,8 @@ export interface TestHostOptions {
   readOnlyRoot?: boolean;
   /** Folder of the image's record and the bundle. Default `dist`. */
   distDirectory?: string;
+  /** Folder of the store, made beforehand and left alone afterwards; a Unix socket's path has 107 bytes. Default: a new one. */
+  storeDirectory?: string;
   /** Default: the engine that the whole run uses. */
   engineSocketPath?: string;
   /** Puts something around the drivers of the sandboxes: to count, to tamper, to die. */
@@ -47,9 +49,10 @@ export const MEMBER: MemberOptions = {
 };
 
 export async function startTestHost(given: TestHostOptions = {}): Promise<TestHost> {
-  const { around = (drivers) => drivers, atEnd = onTestFinished, distDirectory = DIST, ...options } = given;
+  const { around = (drivers) => drivers, atEnd = onTestFinished, distDirectory = DIST, ...more } = given;
+  const { storeDirectory, ...options } = more;
   // Short on purpose: a Unix socket's path has 107 bytes.
-  const directory = await mkdtemp("/tmp/hf-");
+  const directory = storeDirectory ?? (await mkdtemp("/tmp/hf-"));
   const model = await startModelServer({ recall: true, expectedKey: MODEL_KEY });
   const run = process.env.HOLDFAST_TEST_RUN ?? "none";
   const setup = setUp({
@@ -91,7 +94,7 @@ export async function startTestHost(given: TestHostOptions = {}): Promise<TestHo
     await opened.host.close();
     setup.close();
     await model.close();
-    await rm(directory, { recursive: true, force: true });
+    if (storeDirectory === undefined) await rm(directory, { recursive: true, force: true });
   }, 60_000);
   return opened;
 }

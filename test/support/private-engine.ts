@@ -4,12 +4,11 @@
  */
 import { spawn } from "node:child_process";
 import { closeSync, openSync } from "node:fs";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { request } from "node:http";
 import { join } from "node:path";
 import type { Readable } from "node:stream";
 import { engineSocket } from "../../controller/sandboxes/engine-api.ts";
-import { runCommand } from "../../sandbox-image/command.ts";
 import { engineJson, pingEngine } from "../../sandbox-image/engine-http.ts";
 import { type ImageRecord, imageRecordSchema } from "../../sandbox-image/manifest.ts";
 import { ensureEngine } from "../../scripts/engine.ts";
@@ -17,6 +16,7 @@ import { dockerdArguments, engineLayout } from "../../scripts/engine-layout.ts";
 import { settlePidFile } from "../../scripts/engine-pidfile.ts";
 import { DAEMON_PATH, findProgram } from "../../scripts/engine-program.ts";
 import { stopOwnEngine } from "../../scripts/engine-stop.ts";
+import { fillDisk, mountMemory, unmount } from "./small-disk.ts";
 import { until } from "./until.ts";
 
 const LIMIT_MS = 60_000;
@@ -28,6 +28,8 @@ export interface PrivateEngine {
   readonly socketPath: string;
   /** A folder with the record of the image that this engine has, in the place of `dist`. */
   readonly distDirectory: string;
+  /** Takes all the room that is left for what it stores. Returns what gives it back. */
+  fill(): () => void;
   /** Ends the daemon hard; its containers run on. */
   kill(): Promise<void>;
   /** Without `liveRestore` the daemon ends the containers that outlived it, when it comes up. */
@@ -48,14 +50,14 @@ export interface PrivateEngineOptions {
 export async function startPrivateEngine(options: PrivateEngineOptions): Promise<PrivateEngine> {
   // Short on purpose: a Unix socket's path has 107 bytes.
   const root = await mkdtemp("/tmp/hfe-");
-  await command("mount", ["-t", "tmpfs", "-o", `size=${options.sizeMiB ?? 3072}m`, "none", root]);
+  await mountMemory(root, options.sizeMiB ?? 3072);
   const layout = engineLayout(join(root, "e"));
   const distDirectory = join(root, "dist");
 
   async function stop(): Promise<void> {
     if (!(await pingEngine(layout.apiSocket))) await start({ liveRestore: true });
     await stopOwnEngine(join(root, "e"));
-    await command("umount", ["-l", root]);
+    await unmount(root);
     await rm(root, { recursive: true, force: true });
   }
 
@@ -77,7 +79,7 @@ export async function startPrivateEngine(options: PrivateEngineOptions): Promise
 
   try {
     await ensureEngine({ root: join(root, "e") });
-    await command("mkdir", [distDirectory]);
+    await mkdir(distDirectory);
     const record = imageRecordSchema.parse(JSON.parse(options.recordText));
     const imageId = await copyImage(record, layout.apiSocket, options.clis);
     await writeFile(join(distDirectory, "image-manifest.json"), JSON.stringify({ ...record, imageId }));
@@ -91,6 +93,7 @@ export async function startPrivateEngine(options: PrivateEngineOptions): Promise
     distDirectory,
     start,
     stop,
+    fill: () => fillDisk(root),
     async kill() {
       const pid = settlePidFile(layout.pidFile, "dockerd");
       if (pid === undefined) throw new Error("the private engine does not run");
@@ -173,9 +176,4 @@ function upload(socketPath: string, path: string, body: Readable): Promise<void>
     call.once("error", reject);
     body.pipe(call);
   });
-}
-
-async function command(file: string, args: readonly string[]): Promise<void> {
-  const end = await runCommand(file, [...args], { timeoutMs: 30_000 });
-  if (!end.isSuccess) throw new Error(`${file} ${args.join(" ")}: ${end.tail.trim()}`);
 }
