@@ -1,5 +1,6 @@
 /** How a turn is brought into each state of the matrix, how it is seen to be there, and what lets it go on. */
 import { DatabaseSync } from "node:sqlite";
+import { HoldfastError } from "../../protocol/errors.ts";
 import type { DriverSubject } from "../conformance/suite/subject.ts";
 import type { TestHost } from "../support/host.ts";
 import type { StepInput } from "../support/model/steps.ts";
@@ -38,7 +39,7 @@ export interface Hold {
 const plain: Pick<Hold, "steps" | "whole"> = { steps: () => ["All of it."], whole: "All of it." };
 
 /** What was recorded of the turn, read past whoever owns the store. */
-export function recordedTypes(directory: string, turn: string): string[] {
+function recordedTypes(directory: string, turn: string): string[] {
   const database = new DatabaseSync(`${directory}/holdfast.db`, { readOnly: true, timeout: 5000 });
   const rows = database.prepare("SELECT event FROM turn_events WHERE turn = ?").all(turn);
   database.close();
@@ -122,7 +123,8 @@ export const HOLDS: Readonly<Record<State, Hold>> = {
       for (const asked of t.host.openRequests(member)) {
         if (asked.type !== "turn.permission_asked") continue;
         const { session, request } = asked.request;
-        await t.host.answerPermission({ turn, session, request, reply: "once" });
+        // Whoever would take it may be the one that died.
+        await t.host.answerPermission({ turn, session, request, reply: "once" }).catch(isOurs);
       }
     },
   },
@@ -152,4 +154,8 @@ export const HOLDS: Readonly<Record<State, Hold>> = {
 function signal(place: Place, isCli: (process: PlaceProcess) => boolean, name: NodeJS.Signals): void {
   const cli = place.find(isCli);
   if (cli !== null) process.kill(cli.pid, name);
+}
+
+function isOurs(error: unknown): void {
+  if (!(error instanceof HoldfastError)) throw error;
 }

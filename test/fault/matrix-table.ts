@@ -24,7 +24,7 @@ export const VICTIMS = [
   "engine", // back with live-restore: the containers are as they were
   "engine, bare", // back without: it ends the containers that outlived it
 ] as const;
-export type Victim = (typeof VICTIMS)[number];
+type Victim = (typeof VICTIMS)[number];
 
 export interface Cell {
   state: State;
@@ -36,10 +36,13 @@ export interface Cell {
 /** Under the submission itself it is a matter of microseconds who was first: each is right when the model agrees. */
 const UNDER_SUBMISSION: readonly Outcome[] = ["not_sent", "unknown", "failed"];
 
+/** It goes to one who is back, or it met one who was just dying. */
+const HANDED_OVER: readonly Outcome[] = ["completed", "not_sent"];
+
 /** The bare engine asks the bridge to stop, and the bridge aborts its turn in order. */
 const ROWS: Readonly<Record<State, readonly [...Array<readonly Outcome[]>]>> = {
   //             controller      bridge             cli                container          engine         engine, bare
-  unsent: [["not_sent"], ["completed"], ["completed"], ["completed"], ["completed"], ["completed"]],
+  unsent: [["not_sent"], HANDED_OVER, HANDED_OVER, HANDED_OVER, ["completed"], HANDED_OVER],
   preparing: [["completed"], ["not_sent"], ["refused"], ["not_sent"], ["completed"], ["not_sent", "aborted"]],
   gating: [["completed"], ["not_sent"], ["not_sent"], ["not_sent"], ["completed"], ["not_sent", "aborted"]],
   submitting: [
