@@ -49,7 +49,8 @@ export async function takeStep(soak: Soak, number: number, fault: Fault): Promis
   const meant = chance.pick(crew.mates());
   const team = chance.next() < 0.5 ? crew.around(meant).slice(0, 2) : [meant];
   const moment = fault.name === "none" ? "before" : chance.pick(MOMENTS);
-  const plays = team.map((mate) => plan(soak, mate, number));
+  // Each text is its own: what the model received is told apart by it.
+  const plays = team.map((mate, at) => plan(soak, mate, `${number}.${at + 1}`));
   const delayMs = chance.below(700);
   soak.say(
     `step ${number}: ${fault.name} ${moment}; ${plays.map(({ text }) => JSON.stringify(text)).join(" and ")}`,
@@ -79,7 +80,7 @@ export async function takeStep(soak: Soak, number: number, fault: Fault): Promis
   return violations.map((line) => `step ${number}, ${fault.name} ${moment}: ${line}`);
 }
 
-function plan({ t, chance, crew }: Soak, mate: Mate, number: number): Play {
+function plan({ t, chance, crew }: Soak, mate: Mate, number: string): Play {
   const { locator, settled_turns: settledTurns } = t.host.member(mate.member);
   const play = {
     mate,
