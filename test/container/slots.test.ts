@@ -84,6 +84,12 @@ const trace = (pid: number | string) =>
 test("each member's CLI runs under a user of its own in the sandbox's range, and of each there is one slot", async () => {
   const first = Number((await present(container)).Config.Labels?.["dev.holdfast.first-uid"]);
   expect(all.map(({ uid }) => uid)).toEqual(all.map((_, at) => first + at));
+  // The kernel counts processes and watches by user: another sandbox of this engine must not share one.
+  const other = t.host.createSandbox({ kind: "docker" }).id;
+  await t.host.startSandbox(other);
+  const { Config } = await present(t.host.store.sandbox(other)?.container?.containerId ?? "");
+  expect(Math.abs(Number(Config.Labels?.["dev.holdfast.first-uid"]) - first)).toBeGreaterThanOrEqual(128);
+  await t.host.removeSandbox(other);
 });
 
 for (const [at, name] of NAMES.entries()) {
