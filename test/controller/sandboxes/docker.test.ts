@@ -116,7 +116,11 @@ test("a container that met another controller's with the same users is removed a
     if (path === "/containers/json" && looks === 2)
       return {
         status: 200,
-        body: ["c1", "other"].map((Id) => ({ Id, Labels: { "dev.holdfast.first-uid": "20001" } })),
+        body: ["c1", "other"].map((Id) => ({
+          Id,
+          State: "running",
+          Labels: { "dev.holdfast.first-uid": "20001" },
+        })),
       };
     return undefined;
   };
@@ -129,7 +133,10 @@ test("a container that met another controller's with the same users is removed a
   expect([...engine.containers.keys()]).toEqual([containerId]);
   engine.override = ({ path }) =>
     path === "/containers/json"
-      ? { status: 200, body: [{ Id: "other", Labels: { "dev.holdfast.first-uid": "20001" } }] }
+      ? {
+          status: 200,
+          body: [{ Id: "other", State: "running", Labels: { "dev.holdfast.first-uid": "20001" } }],
+        }
       : undefined;
   await expect(driver.create({ ...SPEC, sandboxId: "none" })).rejects.toMatchObject({ code: "OVERLOADED" });
   expect([...engine.containers.keys()]).toEqual([containerId]);
