@@ -114,13 +114,17 @@ export async function killEntry(entry: ProcessEntry): Promise<void> {
   signalIfThere(entry.pid, "SIGKILL");
 }
 
-/** Sends a signal; false when there is nobody to take it. A negative number means the process group. */
+/**
+ * Sends a signal; false when nobody took it: gone, or (without the KILL capability) not ours to end, which the next look
+ * at the slot shows. A negative number means the process group.
+ */
 export function signalIfThere(pid: number, signal: NodeJS.Signals): boolean {
   try {
     process.kill(pid, signal);
     return true;
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ESRCH") return false;
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === "ESRCH" || code === "EPERM") return false;
     throw error;
   }
 }

@@ -7,7 +7,7 @@
 import { randomUUID } from "node:crypto";
 import { type FileHandle, mkdir, open, readFile, rename, rm } from "node:fs/promises";
 import { dirname } from "node:path";
-import { HoldfastError } from "../protocol/errors.ts";
+import { HoldfastError, storageFault } from "../protocol/errors.ts";
 import { ControlEvent, type NumberedEvent } from "../protocol/events.ts";
 import { encodeRecord, type JournalRecord, readRecords } from "./journal-record.ts";
 import { applyRecord, compactRecords, emptyState, type JournalState, salvage } from "./journal-state.ts";
@@ -22,7 +22,7 @@ export const UNACKED_EVENTS = 100_000;
 export interface Journal {
   readonly state: Readonly<JournalState>;
   /**
-   * Numbers and stores an event. Resolves when it is durable. Rejects with STORE_ERROR; then nothing more is taken.
+   * Numbers and stores an event. Resolves when it is durable. Rejects with STORE_ERROR or DISK_FULL; then nothing more is taken.
    * Rejects with INTERNAL when the event does not fit its schema: it could be neither read again nor sent.
    */
   append(event: ControlEvent): Promise<NumberedEvent>;
@@ -91,7 +91,7 @@ export async function openJournal(
   }
 
   function fail(cause: unknown, group: readonly Waiting[]): void {
-    const error = new HoldfastError("STORE_ERROR", "the bridge's journal can't be written", { cause });
+    const error = storageFault("the bridge's journal can't be written", cause);
     failure = error;
     for (const waiting of [...group, ...queue.splice(0)]) waiting.reject(error);
   }
@@ -213,15 +213,19 @@ function besidePath(path: string): string {
 async function writeBeside(path: string, state: JournalState): Promise<{ file: FileHandle; bytes: number }> {
   const chunk = Buffer.from(compactRecords(state).map(encodeRecord).join(""));
   await rm(besidePath(path), { force: true });
-  const file = await open(besidePath(path), "ax", 0o600);
   try {
-    await file.appendFile(chunk);
-    await file.sync();
-  } catch (error) {
-    await file.close();
-    throw error;
+    const file = await open(besidePath(path), "ax", 0o600);
+    try {
+      await file.appendFile(chunk);
+      await file.sync();
+    } catch (error) {
+      await file.close();
+      throw error;
+    }
+    return { file, bytes: chunk.length };
+  } catch (cause) {
+    throw storageFault("the bridge's journal can't be made", cause);
   }
-  return { file, bytes: chunk.length };
 }
 
 /** Puts the new file in the journal's place: a crash finds the old one or the new one, never half of one. */

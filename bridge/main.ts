@@ -16,6 +16,7 @@ import { startBridge } from "./bridge.ts";
 import { realClock } from "./clock.ts";
 import { DEFAULT_CONFIG_PATH, readConfig } from "./config.ts";
 import { stderrLog } from "./log.ts";
+import { checkPlaces } from "./preflight.ts";
 
 /** What the image build wrote about itself; only the CLIs are read here. */
 const MANIFEST_PATH = "/opt/holdfast/manifest.json";
@@ -38,14 +39,16 @@ async function main(): Promise<void> {
     .digest("hex");
 
   // 2. Nothing may keep us alive without a journal, and nothing may end us in silence.
-  const end = (code: number, why: string) => {
-    log.warn("bridge ends", { code, why });
-    process.exit(code);
+  const end = (error: unknown) => {
+    const { code, message } = asHoldfastError(error);
+    log.warn("bridge ends", { code, error: message });
+    process.exit(1);
   };
-  process.on("uncaughtException", (error) => end(1, asHoldfastError(error).message));
-  process.on("unhandledRejection", (error) => end(1, asHoldfastError(error).message));
+  process.on("uncaughtException", end);
+  process.on("unhandledRejection", end);
 
-  // 3. Journal, inlet, members, link.
+  // 3. Places, journal, inlet, members, link.
+  await checkPlaces(config);
   const bridge = await startBridge({
     config,
     token,
@@ -53,7 +56,7 @@ async function main(): Promise<void> {
     clis: installedClis(config),
     clock: realClock,
     log,
-    onBroken: (error) => end(1, error.message),
+    onBroken: end,
   });
   log.info("bridge ready", { pin: HELPER_PIN, sandbox: config.sandboxId });
 
@@ -63,14 +66,11 @@ async function main(): Promise<void> {
     if (isStopping) return;
     isStopping = true;
     log.info("bridge stops", { signal });
-    realClock.after(STOP_LIMIT_MS, () => end(1, `not stopped within ${STOP_LIMIT_MS} ms`));
-    bridge.stop().then(
-      () => {
-        log.info("bridge stopped");
-        process.exit(0);
-      },
-      (error: unknown) => end(1, asHoldfastError(error).message),
-    );
+    realClock.after(STOP_LIMIT_MS, () => end(new Error(`not stopped within ${STOP_LIMIT_MS} ms`)));
+    bridge.stop().then(() => {
+      log.info("bridge stopped");
+      process.exit(0);
+    }, end);
   };
   for (const signal of ["SIGTERM", "SIGINT"] as const) process.on(signal, () => stop(signal));
 }
@@ -87,8 +87,10 @@ function installedClis(config: BridgeConfig): HelperReport["clis"] {
 }
 
 main().catch((error: unknown) => {
+  // The host reads the code from this last line (`controller/last-words.ts`).
+  const { code, message } = asHoldfastError(error);
   process.stderr.write(
-    `${JSON.stringify({ level: "error", what: "bridge can't start", error: asHoldfastError(error).message })}\n`,
+    `${JSON.stringify({ level: "error", what: "bridge can't start", code, error: message })}\n`,
   );
   process.exit(1);
 });

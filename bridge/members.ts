@@ -18,6 +18,7 @@ import { type Journal, UNACKED_EVENTS } from "./journal.ts";
 import type { Log } from "./log.ts";
 import { createInterruptedTurns } from "./lost-turns.ts";
 import { createMember, type Member } from "./member.ts";
+import { watchMemory } from "./memory-kills.ts";
 import type { Outbox } from "./outbox.ts";
 import { createTurnRunner, type Submission, type TurnRunner } from "./turn-runner.ts";
 
@@ -163,6 +164,7 @@ export function createMembers(options: MembersOptions): Members {
       log,
       limits: config.limits,
       append,
+      ...(config.isolation === "container" ? { witnesses: watchMemory(clock) } : {}),
       prepare: (signal) => member.prepare(submission, signal),
       proveDelivery: (nativeId, nativeMessage) =>
         member.proveDelivery(submission.launch, nativeId, nativeMessage),

@@ -16,6 +16,7 @@ import { HoldfastError } from "../protocol/errors.ts";
 import { listSlot, type ProcessEntry, reapSlot, signalIfThere } from "./census.ts";
 import { realClock } from "./clock.ts";
 import { SLOT_VARIABLE, type Slot } from "./slots.ts";
+import { surroundings } from "./surroundings.ts";
 
 /** Characters of stderr kept for error messages. */
 const STDERR_TAIL_CHARS = 4000;
@@ -136,7 +137,7 @@ function spawnChild(file: string, args: readonly string[], options: StartOptions
   const { slot } = options;
   return execa(file, args, {
     cwd: slot.workspace,
-    env: { ...options.environment, [SLOT_VARIABLE]: slot.markValue },
+    env: { ...environmentOf(options), [SLOT_VARIABLE]: slot.markValue },
     extendEnv: false,
     // A group and session of its own, so that signals reach exactly it and its plain children.
     detached: true,
@@ -165,7 +166,12 @@ export async function runInSlot(
   const child = execa(file, args, {
     input: options.input,
     cwd: "/",
-    env: { PATH: process.env.PATH ?? "/usr/bin:/bin", LANG: "C.UTF-8", [SLOT_VARIABLE]: slot.markValue },
+    env: {
+      ...surroundings(slot, process.env),
+      PATH: process.env.PATH ?? "/usr/bin:/bin",
+      LANG: "C.UTF-8",
+      [SLOT_VARIABLE]: slot.markValue,
+    },
     extendEnv: false,
     // A group of its own: a child of it that outlived the limit would hold the pipes, and its end would not be seen.
     detached: true,
@@ -265,10 +271,14 @@ async function endOf(child: ReturnType<typeof spawnPiped>): Promise<PipeEnd> {
   return { code: exitCode ?? null, said };
 }
 
+function environmentOf({ slot, environment }: StartOptions): Record<string, string> {
+  return { ...surroundings(slot, process.env), ...environment };
+}
+
 function checkStrings(options: StartOptions): void {
   const strings = [
     ...options.command.map((text, index) => [`argument ${index}`, text] as const),
-    ...Object.entries(options.environment).map(([name, value]) => [name, `${name}=${value}`] as const),
+    ...Object.entries(environmentOf(options)).map(([name, value]) => [name, `${name}=${value}`] as const),
   ];
   for (const [name, text] of strings) {
     if (Buffer.byteLength(text) > SINGLE_STRING_BYTES) {

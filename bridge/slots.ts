@@ -2,13 +2,13 @@
  * A slot: a member's place in the sandbox. Makes its directories and says who its processes are.
  *
  *   <slots>/<member>/          0700, the slot's user
- *     home/  data/  config/  state/  cache/
+ *     home/  data/  config/  state/  cache/  tmp/
  */
 import { chmod, chown, mkdir, readdir, realpath, stat } from "node:fs/promises";
 import { join } from "node:path";
 import type { BridgeConfig } from "../protocol/bridge-config.ts";
 import type { Clock } from "../protocol/clock.ts";
-import { HoldfastError } from "../protocol/errors.ts";
+import { HoldfastError, storageFault } from "../protocol/errors.ts";
 import { type ProcessEntry, reapSlot, type SlotMark } from "./census.ts";
 
 /** Every process of a slot carries this variable with store, sandbox and member; the mark where slots have no user. */
@@ -30,7 +30,10 @@ export interface Slot {
   markValue: string;
 }
 
-const DIRECTORIES = ["home", "data", "config", "state", "cache"] as const;
+/** In the slot, for temporary files: in a shared folder another member could read them, or put its own there first. */
+export const TEMPORARY = "tmp";
+
+const DIRECTORIES = ["home", "data", "config", "state", "cache", TEMPORARY] as const;
 
 /** Slots are made one after the other: two at once would be given the same user. */
 let lastOpening: Promise<unknown> = Promise.resolve();
@@ -115,7 +118,8 @@ async function makeSlot(root: string, user: Slot["user"]): Promise<void> {
     }
     if (user !== null) await chown(root, user.uid, user.gid);
   } catch (cause) {
-    throw new HoldfastError("CLI_NOT_READY", "the slot's directories can't be made", { cause });
+    const fault = storageFault("the slot's directories can't be made", cause);
+    throw fault.code === "DISK_FULL" ? fault : new HoldfastError("CLI_NOT_READY", fault.message, { cause });
   }
 }
 
@@ -129,11 +133,13 @@ async function ownerOf(path: string): Promise<number | null> {
   }
 }
 
-/** One above the highest user that owns a slot: a user is never given to a second member. */
+/** One above the highest user that owns a slot: a user is never given to a second member. Throws OVERLOADED. */
 async function freeUid(config: BridgeConfig): Promise<number> {
   let highest = (config.users?.firstUid ?? 0) - 1;
   for (const name of await membersIn(config.slotsDirectory)) {
     highest = Math.max(highest, (await ownerOf(join(config.slotsDirectory, name))) ?? 0);
   }
-  return highest + 1;
+  const lastUid = config.users?.lastUid ?? Number.POSITIVE_INFINITY;
+  if (highest < lastUid) return highest + 1;
+  throw new HoldfastError("OVERLOADED", `the sandbox has no user left for a member (up to ${lastUid})`);
 }

@@ -42,6 +42,8 @@ export interface RunnerPorts {
   /** Asks the CLI, in a new process, whether it stored the message. */
   proveDelivery(nativeId: string, nativeMessage: string): Promise<"absent" | "present" | "unclear">;
   onText(part: string, from: number): void;
+  /** What the turn's surroundings have to say, asked once, right before its settlement is made. */
+  witnesses?(): Promise<Evidence[]>;
   /** The journal has the settlement. */
   onEnded(settlement: Settlement): void;
   /** The journal can't be written any more: nothing can be promised, so nothing may go on. */
@@ -262,6 +264,7 @@ export function createTurnRunner(submission: Submission, ports: RunnerPorts): Tu
       const keepsProcess = carrier !== null && canKeep(machine, carrier, nativeMessage !== null);
       carrier?.endTurn();
       hasLetGo = true;
+      for (const piece of (await ports.witnesses?.()) ?? []) record.note(piece);
       const settlement = record.conclude(machine, carrier, keepsProcess);
       try {
         await ports.append({ type: "turn.ended", ...ids, number: submission.number, settlement });

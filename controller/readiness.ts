@@ -7,6 +7,7 @@ import { asHoldfastError, HoldfastError } from "../protocol/errors.ts";
 import type { ContainerIdentity } from "../protocol/locator.ts";
 import { HELPER_FEATURES, HELPER_PIN } from "../protocol/pin.ts";
 import { attestMeasured, attestSandbox } from "./attestation.ts";
+import { lastWords } from "./last-words.ts";
 import type { SandboxLink } from "./sandbox-link.ts";
 import { type SandboxPaths, sandboxToken, writeBridgeConfig } from "./sandboxes/directory.ts";
 import type { PinnedBuild, SandboxDriver, SandboxSpec } from "./sandboxes/sandbox.ts";
@@ -75,14 +76,17 @@ export async function makeReady(options: ReadinessOptions): Promise<Ready> {
   if (!isOutdated) await judge(options, container, reasons);
   if (state === "stopped") {
     options.onStart();
-    await writeBridgeConfig(paths, await driver.bridgeConfig(spec));
+    await writeBridgeConfig(paths, await driver.bridgeConfig(spec, container.containerId));
     // The record comes first: it is also what keeps a stale controller from the engine (law 12).
     store.audit("sandbox.start", spec.sandboxId, container.containerId);
     await driver.start(spec, container.containerId);
   }
-  const link = await options
-    .connected(CONNECT_MS)
-    .catch((error: unknown) => judgeFailure(options, container, error));
+  const link = await options.connected(CONNECT_MS).catch(async (error: unknown) => {
+    // It was found running and has died since: not a start of ours that failed, but one that is due.
+    if (state === "running" && (await driver.state(spec, container.containerId)) === "stopped") return null;
+    return judgeFailure(options, container, error);
+  });
+  if (link === null) return makeReady(options);
   const answers: HelperReport[] = [];
   const challenged = await attestSandbox({
     pinned: isOutdated ? former : pinned,
@@ -112,10 +116,9 @@ function formerBuild(container: ContainerIdentity, { manifest }: Measured): Pinn
 }
 
 async function createContainer(options: ReadinessOptions): Promise<ContainerIdentity> {
-  const { store, driver, paths, spec, pinned } = options;
+  const { store, driver, spec, pinned } = options;
   const { sandboxId, generation } = spec;
   options.onStart();
-  await writeBridgeConfig(paths, await driver.bridgeConfig(spec));
   store.audit("sandbox.make", sandboxId, String(generation));
   const { containerId, imageId } = await driver.create(spec);
   const { helperSha256 } = pinned;
@@ -147,7 +150,5 @@ async function judgeFailure(
   const fault = asHoldfastError(error);
   if (fault.code === "ATTESTATION_FAILED") await judge(options, container, [fault.message]);
   if (fault.code !== "BRIDGE_GONE") throw fault;
-  const tail = (await options.driver.logTail(options.spec, container.containerId)).trim();
-  if (tail === "") throw fault;
-  throw new HoldfastError(fault.code, `${fault.message}; its last words: ${tail.split("\n").at(-1)}`);
+  throw lastWords(fault, await options.driver.logTail(options.spec, container.containerId));
 }

@@ -29,6 +29,8 @@ import { closeServer, listenOn } from "./unix-server.ts";
 const STOP_GRACE_MS = 60_000;
 /** What a container ends with that was killed. */
 const KILLED = 137;
+/** While a bridge is awaited: so often it is looked whether it still runs. */
+const STILL_RUNS_MS = 1000;
 /** After a stop: what the bridge said last is read for so long at most. */
 const LAST_WORDS_MS = 1000;
 
@@ -252,11 +254,20 @@ export function createLiveSandbox(id: string, context: SandboxContext): LiveSand
       const leftMs = deadline - clock.monotonicMs();
       if (leftMs <= 0)
         throw new HoldfastError("BRIDGE_GONE", `the bridge did not connect within ${limitMs} ms`);
-      await change(leftMs);
+      await change(Math.min(leftMs, STILL_RUNS_MS));
+      if (!isQuiet() && !link?.isUp() && refusal === null) await refuseEnded();
     }
   }
 
   const sight = createSandboxSight({ id, store, driver, row, specOf, attach, link: () => link, connected });
+
+  /** A bridge that ended at its start never connects: its last words are read at once. */
+  async function refuseEnded(): Promise<void> {
+    const found = row();
+    if (found.container === null) return;
+    const state = await driver.state(specOf(found), found.container.containerId);
+    if (state === "stopped") throw new HoldfastError("BRIDGE_GONE", "the bridge ended before it connected");
+  }
 
   // --- up and down
 

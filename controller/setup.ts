@@ -27,6 +27,8 @@ export interface SetupOptions {
    * what its image has.
    */
   versions?: Readonly<Record<string, string>>;
+  /** Containers can write to their state, their slots and their workspace only. Default false. */
+  readOnlyRoot?: boolean;
   /** Commands in the place of pinned CLIs (stand-ins), by CLI. */
   commands?: Readonly<Record<string, readonly string[]>>;
   /** Variables for the bridge's process in a `process` sandbox, beside the search path. */
@@ -69,6 +71,7 @@ export function setUp(options: SetupOptions): Setup {
     limits: options.limits ?? {},
     commands: options.commands ?? {},
     ...DOCKER_DEFAULTS,
+    ...(options.readOnlyRoot === undefined ? {} : { readOnlyRoot: options.readOnlyRoot }),
   });
   const bundle = readBundle(join(options.distDirectory, "bundle.json"));
   if (bundle === null) return { drivers: [docker], engine, close: () => engine.close() };

@@ -70,10 +70,14 @@ export const BridgeConfig = z.object({
   slotsDirectory: AbsolutePath,
   /** Canonical working directory of every member. */
   workspace: AbsolutePath,
-  /** Users of the slots: `firstUid` for slot 1, and one group for the workspace. Null without isolation. */
+  /**
+   * Users of the slots: `firstUid` for slot 1, none above `lastUid` (default: no end), and one group for the workspace.
+   * Null without isolation.
+   */
   users: z.nullable(
     z.object({
       firstUid: z.number().check(z.int(), z.positive()),
+      lastUid: z.optional(z.number().check(z.int(), z.positive())),
       gid: z.number().check(z.int(), z.positive()),
     }),
   ),

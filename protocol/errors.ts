@@ -47,6 +47,10 @@ export const ERROR_CATALOGUE = {
     summary: "Nobody can prove whether the CLI took the prompt.",
     next: "Inspect the turn before you go on.",
   },
+  DISK_FULL: {
+    summary: "A disk is full, the host's or the sandbox's; what was stored before is whole.",
+    next: "Free some space and submit again.",
+  },
   ENGINE_ERROR: { summary: "The container engine answered with an error.", next: "Run `holdfast doctor`." },
   ENGINE_MISSING: {
     summary: "No container engine answers.",
@@ -191,6 +195,10 @@ export const ERROR_CATALOGUE = {
     summary: "The sandbox was made by an earlier build; turns that run in it are followed to their end.",
     next: "Wait for them; use the build that it was made by, or a new sandbox.",
   },
+  SANDBOX_UNFIT: {
+    summary: "The sandbox is configured so that nothing can run in it; the conversation is kept.",
+    next: "Correct what the message names, such as a place that can't be written.",
+  },
   SANDBOX_UNKNOWN: { summary: "There is no such sandbox.", next: "List them with `holdfast sandbox ls`." },
   STOPPED: { summary: "This side is stopping.", next: "Start it again." },
   STORE_DAMAGED: {
@@ -288,4 +296,16 @@ export function asHoldfastError(error: unknown, code: ErrorCode = "INTERNAL"): H
   if (error instanceof HoldfastError) return error;
   const text = error instanceof Error ? error.message : String(error);
   return new HoldfastError(code, `${ERROR_CATALOGUE[code].summary} (${clip(text, 300)})`, { cause: error });
+}
+
+/** What the file system says, and SQLite, when there is no room: ENOSPC, EDQUOT, SQLITE_FULL. */
+const FULL_CODES: ReadonlySet<unknown> = new Set(["ENOSPC", "EDQUOT"]);
+const SQLITE_FULL = 13;
+
+/** A write that failed: DISK_FULL when there was no room, else STORE_ERROR. The message says what could not be written. */
+export function storageFault(message: string, cause: unknown): HoldfastError {
+  const { code, errcode } = (cause ?? {}) as { code?: unknown; errcode?: unknown };
+  if (!FULL_CODES.has(code) && errcode !== SQLITE_FULL)
+    return new HoldfastError("STORE_ERROR", message, { cause });
+  return new HoldfastError("DISK_FULL", `${message}: the disk is full`, { cause });
 }

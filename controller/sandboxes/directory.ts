@@ -6,7 +6,7 @@ import { randomBytes } from "node:crypto";
 import { lstat, mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { BridgeConfig } from "../../protocol/bridge-config.ts";
-import { HoldfastError } from "../../protocol/errors.ts";
+import { HoldfastError, storageFault } from "../../protocol/errors.ts";
 
 /** A Unix socket's path, Linux. Beyond it `listen` fails with a message that names no path. */
 const SOCKET_PATH_BYTES = 107;
@@ -89,7 +89,12 @@ export async function removeSandboxDirectory(paths: SandboxPaths): Promise<void>
 async function replaceFile(path: string, text: string): Promise<void> {
   await checkSandboxDirectory(dirname(path));
   const temporary = `${path}.${randomBytes(6).toString("hex")}`;
-  // Flushed before the rename: after a power cut the name must not stand for an empty file.
-  await writeFile(temporary, text, { mode: directoryModes().file, flush: true });
-  await rename(temporary, path);
+  try {
+    // Flushed before the rename: after a power cut the name must not stand for an empty file.
+    await writeFile(temporary, text, { mode: directoryModes().file, flush: true });
+    await rename(temporary, path);
+  } catch (cause) {
+    await rm(temporary, { force: true });
+    throw storageFault(`${path} can't be written`, cause);
+  }
 }

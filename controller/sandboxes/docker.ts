@@ -12,6 +12,7 @@ import { type EngineApi, engineValue, expectOk } from "./engine-api.ts";
 import { codeChanges, LayerChanges } from "./layer-changes.ts";
 import type { PinnedBuild, SandboxDriver, SandboxSpec } from "./sandbox.ts";
 import { plainFileOf } from "./tar-file.ts";
+import { freeUidRange, type UidRange, uidRangeOf } from "./uid-range.ts";
 
 /** Where things are in the image; the build and the bridge use the same paths. */
 const IN_IMAGE = {
@@ -23,11 +24,18 @@ const IN_IMAGE = {
   workspace: "/workspace",
 } as const;
 const SLOT_GID = 20_000;
-const FIRST_SLOT_UID = 20_001;
 /** The list of changes names each file of the writable layer: some three million. Beyond: ENGINE_MISSING, not started. */
 const CHANGES_BYTES = 256 * 1024 * 1024;
 const LABEL = "dev.holdfast.sandbox";
 const STORE_LABEL = "dev.holdfast.store";
+/** First user of the sandbox's slots. */
+const UID_LABEL = "dev.holdfast.first-uid";
+/** Where a sandbox with a read-only root can write: the engine makes a volume of its own for each, owned as in the image. */
+const VOLUMES: readonly string[] = [IN_IMAGE.state, IN_IMAGE.slots, IN_IMAGE.workspace];
+/** A volume that the engine named itself: nobody else's. */
+const OWN_VOLUME = /^[0-9a-f]{64}$/;
+/** Containers made in a row that met another controller's with the same users. Beyond: OVERLOADED. */
+const RANGE_TRIES = 8;
 
 export interface DockerOptions {
   engine: EngineApi;
@@ -38,11 +46,13 @@ export interface DockerOptions {
   limits: Partial<DriverLimits>;
   pids: number;
   memoryBytes: number;
+  /** Nothing can be written but the bridge's state, the slots and the workspace, which are volumes. */
+  readOnlyRoot: boolean;
   /** Commands in the place of the image's CLIs, for stand-ins. */
   commands: Readonly<Record<string, readonly string[]>>;
 }
 
-export const DOCKER_DEFAULTS = { pids: 1024, memoryBytes: 4 * 1024 ** 3 } as const;
+export const DOCKER_DEFAULTS = { pids: 1024, memoryBytes: 4 * 1024 ** 3, readOnlyRoot: false } as const;
 
 const ImageRecord = z.object({
   imageId: z.string(),
@@ -62,7 +72,15 @@ const ImageRecord = z.object({
 const Inspected = z.object({
   Image: z.string(),
   State: z.object({ Running: z.boolean(), ExitCode: z.optional(z.number()) }),
-  Mounts: z.array(z.object({ Destination: z.string(), RW: z.boolean(), Source: z.optional(z.string()) })),
+  Mounts: z.array(
+    z.object({
+      Type: z.optional(z.string()),
+      Name: z.optional(z.string()),
+      Destination: z.string(),
+      RW: z.boolean(),
+      Source: z.optional(z.string()),
+    }),
+  ),
   Config: z.object({ Labels: z.nullable(z.record(z.string(), z.string())) }),
 });
 const Created = z.object({ Id: z.string().check(z.minLength(1)) });
@@ -73,6 +91,8 @@ const InspectedImage = z.object({
 
 export function dockerSandboxes(options: DockerOptions): SandboxDriver {
   const { engine } = options;
+  /** Creations, one after the other: two at once would be given the same users. */
+  let lastCreation: Promise<unknown> = Promise.resolve();
 
   async function imageRecord(): Promise<z.infer<typeof ImageRecord>> {
     let text: string;
@@ -150,12 +170,46 @@ export function dockerSandboxes(options: DockerOptions): SandboxDriver {
     return image.Config.Labels?.["dev.holdfast.pin"] ?? null;
   }
 
+  async function listed(label: string): Promise<Array<z.infer<typeof Listed>>> {
+    const filters = encodeURIComponent(JSON.stringify({ label: [label] }));
+    const answer = await engine.call("GET", `/containers/json?all=true&filters=${filters}`);
+    return engineValue("list the containers", answer, z.array(Listed));
+  }
+
+  /** Makes the container with users that no other sandbox of this engine has, whichever store that one belongs to. */
+  async function createApart(spec: SandboxSpec, imageId: string): Promise<string> {
+    for (let tries = 0; tries < RANGE_TRIES; tries += 1) {
+      const taken = (await listed(LABEL)).map(({ Labels }) => Labels[UID_LABEL]);
+      const range = freeUidRange(taken, Math.floor(Math.random() * 2 ** tries));
+      if (range === null) break;
+      const answer = await engine.call("POST", `/containers/create?name=${containerName(spec)}`, {
+        body: createBody(spec, imageId, range, options),
+      });
+      if (answer.status === 404) throw new HoldfastError("IMAGE_MISSING");
+      const { Id } = engineValue("create the container", answer, Created);
+      // Another controller may have looked at the same time as we did.
+      const others = (await listed(`${UID_LABEL}=${range.firstUid}`)).filter((other) => other.Id !== Id);
+      if (others.length === 0) return Id;
+      await remove(Id);
+    }
+    throw new HoldfastError("OVERLOADED", "no range of users is free on this engine: remove sandboxes");
+  }
+
+  async function remove(containerId: string): Promise<void> {
+    const answer = await engine.call("DELETE", `/containers/${containerId}?force=true&v=true`, {
+      limitMs: 60_000,
+    });
+    if (answer.status !== 404) expectOk("remove the container", answer);
+  }
+
   return {
     kind: "docker",
     hasImage: true,
     pinned,
-    async bridgeConfig(spec) {
+    async bridgeConfig(spec, containerId) {
       const { manifest } = await imageRecord();
+      const found = await inspect(containerId);
+      if (found === null) throw new HoldfastError("CONTEXT_LOST", "the container is gone");
       return {
         storeId: spec.storeId,
         sandboxId: spec.sandboxId,
@@ -166,7 +220,7 @@ export function dockerSandboxes(options: DockerOptions): SandboxDriver {
         stateDirectory: IN_IMAGE.state,
         slotsDirectory: IN_IMAGE.slots,
         workspace: IN_IMAGE.workspace,
-        users: { firstUid: FIRST_SLOT_UID, gid: SLOT_GID },
+        users: { ...uidRangeOf(found.Config.Labels?.[UID_LABEL]), gid: SLOT_GID },
         clis: manifest.clis.map(({ cli, version, command }) => ({
           cli,
           version,
@@ -177,12 +231,9 @@ export function dockerSandboxes(options: DockerOptions): SandboxDriver {
     },
     async create(spec) {
       const { imageId } = await pinned();
-      const answer = await engine.call("POST", `/containers/create?name=${containerName(spec)}`, {
-        body: createBody(spec, imageId ?? "", options),
-      });
-      if (answer.status === 404) throw new HoldfastError("IMAGE_MISSING");
-      const made = engineValue("create the container", answer, Created);
-      return { containerId: made.Id, imageId: imageId ?? "" };
+      const creation = lastCreation.then(() => createApart(spec, imageId ?? ""));
+      lastCreation = creation.catch(() => undefined /* its caller is told */);
+      return { containerId: await creation, imageId: imageId ?? "" };
     },
     async start(spec, containerId) {
       await isOurs(spec, containerId);
@@ -202,11 +253,7 @@ export function dockerSandboxes(options: DockerOptions): SandboxDriver {
       return (await inspect(containerId))?.State.ExitCode ?? null;
     },
     async remove(spec, containerId) {
-      if (!(await isOurs(spec, containerId))) return;
-      const answer = await engine.call("DELETE", `/containers/${containerId}?force=true&v=true`, {
-        limitMs: 60_000,
-      });
-      if (answer.status !== 404) expectOk("remove the container", answer);
+      if (await isOurs(spec, containerId)) await remove(containerId);
     },
     async state(_, containerId) {
       const found = await inspect(containerId);
@@ -223,7 +270,8 @@ export function dockerSandboxes(options: DockerOptions): SandboxDriver {
         changedCode(containerId),
       ]);
       const isForeign = (mount: (typeof found.Mounts)[number]) =>
-        mount.Destination !== IN_IMAGE.mount || mount.RW || mount.Source !== spec.directory;
+        (mount.Destination !== IN_IMAGE.mount || mount.RW || mount.Source !== spec.directory) &&
+        !(options.readOnlyRoot && isStateVolume(mount));
       // The container's own label is checked with the image's: a container can be made with another one.
       const own = found.Config.Labels?.["dev.holdfast.pin"] ?? null;
       return {
@@ -236,9 +284,7 @@ export function dockerSandboxes(options: DockerOptions): SandboxDriver {
       };
     },
     async list(storeId) {
-      const filters = encodeURIComponent(JSON.stringify({ label: [`${STORE_LABEL}=${storeId}`] }));
-      const answer = await engine.call("GET", `/containers/json?all=true&filters=${filters}`);
-      return engineValue("list the containers", answer, z.array(Listed)).map(({ Id, Labels, State }) => ({
+      return (await listed(`${STORE_LABEL}=${storeId}`)).map(({ Id, Labels, State }) => ({
         sandboxId: Labels[LABEL] ?? "",
         containerId: Id,
         wasStarted: State !== "created",
@@ -255,12 +301,23 @@ function containerName(spec: SandboxSpec): string {
   return `holdfast-${spec.sandboxId}-${spec.generation}`;
 }
 
-function createBody(spec: SandboxSpec, imageId: string, options: DockerOptions): unknown {
+function isStateVolume({ Type, Name, Destination }: z.infer<typeof Inspected>["Mounts"][number]): boolean {
+  return Type === "volume" && VOLUMES.includes(Destination) && OWN_VOLUME.test(Name ?? "");
+}
+
+function createBody(spec: SandboxSpec, imageId: string, users: UidRange, options: DockerOptions): unknown {
   const isRoot = process.getuid?.() === 0;
   return {
     Image: imageId,
-    Labels: { ...options.labels, [LABEL]: spec.sandboxId, [STORE_LABEL]: spec.storeId },
+    Labels: {
+      ...options.labels,
+      [LABEL]: spec.sandboxId,
+      [STORE_LABEL]: spec.storeId,
+      [UID_LABEL]: String(users.firstUid),
+    },
+    ...(options.readOnlyRoot ? { Volumes: Object.fromEntries(VOLUMES.map((path) => [path, {}])) } : {}),
     HostConfig: {
+      ReadonlyRootfs: options.readOnlyRoot,
       // The directory and not the socket file: a new socket of a restarted controller must be seen inside.
       Binds: [`${spec.directory}:${IN_IMAGE.mount}:ro`],
       NetworkMode: "none",

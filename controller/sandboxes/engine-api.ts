@@ -9,6 +9,8 @@ import { HoldfastError } from "../../protocol/errors.ts";
 /** API 1.41 is what the oldest engine we support (20.10) speaks. */
 const VERSION = "/v1.41";
 const ANSWER_BYTES = 64 * 1024 * 1024;
+/** The kernel's own words for ENOSPC and EDQUOT, which the engine passes on. */
+const NO_SPACE = /no space left on device|disk quota exceeded/i;
 
 export interface EngineAnswer {
   status: number;
@@ -123,7 +125,8 @@ export function engineValue<S extends z.ZodMiniType>(
 
 export function expectOk(what: string, answer: EngineAnswer): void {
   if (answer.status < 400) return;
-  throw new HoldfastError("ENGINE_ERROR", `${what}: ${answer.status} ${engineMessage(answer.body)}`);
+  const message = `${what}: ${answer.status} ${engineMessage(answer.body)}`;
+  throw new HoldfastError(NO_SPACE.test(message) ? "DISK_FULL" : "ENGINE_ERROR", message);
 }
 
 function engineMessage(body: Buffer): string {

@@ -33,7 +33,7 @@ export interface SandboxDriver {
   /** Throws IMAGE_MISSING, ENGINE_MISSING. */
   pinned(): Promise<PinnedBuild>;
   /** What the bridge must be told, beyond the host's own paths. */
-  bridgeConfig(spec: SandboxSpec): Promise<BridgeConfig>;
+  bridgeConfig(spec: SandboxSpec, containerId: string): Promise<BridgeConfig>;
   /** Makes it, without starting it. Returns the id that it is bound to from now on. */
   create(spec: SandboxSpec): Promise<{ containerId: string; imageId: string }>;
   start(spec: SandboxSpec, containerId: string): Promise<void>;

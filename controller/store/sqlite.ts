@@ -6,7 +6,7 @@ import { chmodSync, existsSync, mkdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlite";
 import type * as z from "zod/mini";
-import { HoldfastError } from "../../protocol/errors.ts";
+import { HoldfastError, storageFault } from "../../protocol/errors.ts";
 import { checkLayout, migrate } from "./migrations.ts";
 import { type OwnerLock, takeOwnerLock } from "./owner-lock.ts";
 
@@ -76,7 +76,7 @@ export function openDatabase(options: DatabaseOptions): Database {
     database?.close();
     lock?.release();
     if (cause instanceof HoldfastError) throw cause;
-    throw new HoldfastError("STORE_ERROR", `the store in ${options.directory} can't be opened`, { cause });
+    throw storageFault(`the store in ${options.directory} can't be opened`, cause);
   }
 }
 
@@ -137,7 +137,7 @@ function wrap(database: DatabaseSync, firstFence: number, lock: OwnerLock | null
     try {
       database.exec("BEGIN IMMEDIATE");
     } catch (cause) {
-      throw new HoldfastError("STORE_ERROR", "the store can't be written", { cause });
+      throw storageFault("the store can't be written", cause);
     }
     try {
       checkFence();
@@ -147,7 +147,7 @@ function wrap(database: DatabaseSync, firstFence: number, lock: OwnerLock | null
     } catch (cause) {
       if (database.isTransaction) database.exec("ROLLBACK");
       if (cause instanceof HoldfastError || cause instanceof TypeError) throw cause;
-      throw new HoldfastError("STORE_ERROR", "the store can't be written", { cause });
+      throw storageFault("the store can't be written", cause);
     }
   }
 

@@ -20,7 +20,7 @@ import { type BridgeConfig, DEFAULT_LIMITS } from "../../protocol/bridge-config.
 import { temporaryDirectory } from "../support/temporary-directory.ts";
 
 const isRoot = process.getuid?.() === 0;
-const NAMES = ["home", "data", "config", "state", "cache"];
+const NAMES = ["home", "data", "config", "state", "cache", "tmp"];
 
 function configWith(users: BridgeConfig["users"], over: Partial<BridgeConfig> = {}): BridgeConfig {
   const directory = temporaryDirectory();
@@ -45,16 +45,12 @@ const withUsers = () => configWith({ firstUid: randomInt(40_000, 50_000), gid: 4
 
 test("a slot's directories are made for their owner only", async () => {
   const slot = await openSlot(configWith(null), "m-1");
-  for (const path of [slot.root, slot.home, slot.data, slot.config, slot.state, slot.cache]) {
+  for (const path of [slot.root, ...NAMES.map((name) => join(slot.root, name))]) {
     expect(statSync(path).mode & 0o777, path).toBe(0o700);
   }
-  expect(NAMES.map((name) => join(slot.root, name))).toEqual([
-    slot.home,
-    slot.data,
-    slot.config,
-    slot.state,
-    slot.cache,
-  ]);
+  expect(NAMES.map((name) => join(slot.root, name))).toEqual(
+    expect.arrayContaining([slot.home, slot.data, slot.config, slot.state, slot.cache]),
+  );
 });
 
 test("without users a slot is known by a mark with sandbox and member", async () => {
@@ -88,6 +84,20 @@ test.runIf(isRoot)("each member gets a user of its own, and keeps it", async () 
     uids.push((await openSlot(config, member)).user?.uid);
   expect(uids).toEqual([first, first + 1, first, first + 2, first + 1]);
 });
+
+test.runIf(isRoot)(
+  "beyond the sandbox's range of users no slot is made, and those that are there go on",
+  async () => {
+    const config = withUsers();
+    const firstUid = config.users?.firstUid ?? 0;
+    const narrow = { ...config, users: { firstUid, lastUid: firstUid + 1, gid: 40_000 } };
+    await openSlot(narrow, "m-1");
+    await openSlot(narrow, "m-2");
+    await expect(openSlot(narrow, "m-3")).rejects.toMatchObject({ code: "OVERLOADED" });
+    expect(existsSync(join(config.slotsDirectory, "m-3"))).toBe(false);
+    expect((await openSlot(narrow, "m-2")).user?.uid).toBe(firstUid + 1);
+  },
+);
 
 test.runIf(isRoot)("the user owns the slot and all in it, and is its mark", async () => {
   const config = withUsers();

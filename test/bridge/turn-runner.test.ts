@@ -3,6 +3,7 @@ import { createTurnRunner, type Preparation, type Submission } from "../../bridg
 import { DEFAULT_LIMITS } from "../../protocol/bridge-config.ts";
 import { HoldfastError } from "../../protocol/errors.ts";
 import { ControlEvent } from "../../protocol/events.ts";
+import type { Evidence } from "../../protocol/evidence.ts";
 import type { Settlement } from "../../protocol/settlement.ts";
 import { FakeClock, settled } from "../support/fake-clock.ts";
 import {
@@ -42,6 +43,7 @@ class Stage {
     reason: "resident",
   });
   proof: () => Promise<"absent" | "present" | "unclear"> = async () => "unclear";
+  witnesses: () => Promise<Evidence[]> = async () => [];
   prepareSignal: AbortSignal | null = null;
   readonly runner;
 
@@ -67,6 +69,7 @@ class Stage {
           return this.proof();
         },
         onText: () => undefined,
+        witnesses: () => this.witnesses(),
         onEnded: (settlement) => {
           this.settlements.push(settlement);
           this.order.push("onEnded");
@@ -816,4 +819,35 @@ test("an answer that comes behind the turn's end is told that its request is clo
   await settled();
   expect(answer).toThrow(closed);
   expect(stage.resident.calls.filter((name) => name.startsWith("answer"))).toEqual([]);
+});
+
+test("what the surroundings have to say is in the settlement, and decides nothing", async () => {
+  const stage = new Stage();
+  stage.witnesses = async () => [{ ...EVIDENCE, what: "out_of_memory" }];
+  await stage.run();
+  stage.runner.observe(NATIVE_END);
+  await stage.runner.ended;
+  expect(stage.settlement()).toMatchObject({ outcome: "completed", settled: true, keepsProcess: true });
+  expect(stage.whats()).toContain("out_of_memory");
+});
+
+test("a wall clock that jumps by an hour, either way, lets no limit pass and stretches none", async () => {
+  for (const hours of [1, -1]) {
+    const stage = new Stage();
+    await stage.start();
+    stage.clock.setWallClock(hours * 3_600_000);
+    await stage.clock.elapse(LIMITS.firstEventMs - 1);
+    expect(stage.count("abort")).toBe(0);
+    stage.runner.observe(OWN_EVENT);
+    await settled();
+    stage.clock.setWallClock(hours * 3_600_000);
+    await stage.clock.elapse(LIMITS.turnMs - LIMITS.firstEventMs);
+    expect(stage.count("abort")).toBe(0);
+    await stage.clock.elapse(1);
+    expect(stage.count("abort")).toBe(1);
+    stage.runner.observe(NATIVE_END);
+    await stage.runner.ended;
+    for (const ms of Object.values(stage.settlement().timings)) expect(ms ?? 0).toBeGreaterThanOrEqual(0);
+    expect(stage.settlement().timings.totalMs).toBeLessThanOrEqual(LIMITS.turnMs + 1);
+  }
 });

@@ -163,8 +163,8 @@ export async function processIn(id: string, fits: (command: string) => boolean):
   return first;
 }
 
-/** Of a process of the container, read on the host: `environ`, `cmdline`. */
-export function procFile(pid: number, name: "environ" | "cmdline"): string {
+/** Of a process of the container, read on the host: its environment, its command line, its user, the ports of its container. */
+export function procFile(pid: number, name: "environ" | "cmdline" | "status" | "net/tcp"): string {
   return readFileSync(`/proc/${pid}/${name}`, "utf8");
 }
 

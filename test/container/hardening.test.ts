@@ -4,13 +4,15 @@ import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { createMember, MODEL_KEY, startTestHost, type TestHost } from "../support/host.ts";
 import { play, tellOnFailure } from "../support/turns.ts";
-import { inspectContainer, processesIn, processIn, procFile, textsInFileSystem } from "./engine.ts";
+import { inspectContainer, present, processesIn, processIn, procFile, textsInFileSystem } from "./engine.ts";
 
 let t: TestHost;
 let end: () => Promise<void> = async () => undefined;
 let container = "";
 let member = "";
 let sandbox = "";
+/** Of the sandbox's first slot: other sandboxes of this engine have others. */
+let uid = 0;
 
 beforeAll(async () => {
   t = await startTestHost({
@@ -21,6 +23,7 @@ beforeAll(async () => {
   ({ sandbox, member } = createMember(t.host, "docker"));
   await play(t, member, "The code word is urchin.");
   container = t.host.store.sandbox(sandbox)?.container?.containerId ?? "";
+  uid = Number((await present(container)).Config.Labels?.["dev.holdfast.first-uid"]);
 });
 afterAll(() => end());
 beforeEach(() => {
@@ -48,7 +51,7 @@ test("design 7: the agent is an own user with no capability, no new privileges, 
       "echo end",
     ].join("; "),
   );
-  expect(printed).toContain("uid=20001 gid=20000 groups=20000");
+  expect(printed).toContain(`uid=${uid} gid=20000 groups=20000`);
   expect(printed).toContain("net=lo ");
   for (const set of ["CapEff", "CapPrm", "CapInh"]) expect(printed).toMatch(new RegExp(`${set}:\\s+0+\\n`));
   // The bridge's four (CHOWN, KILL, SETGID, SETUID) bound what a set-uid program could ever give; nothing gives it.
@@ -82,8 +85,8 @@ test("design 4, 7: only the CLI's processes are of the slot's user; the bridge i
   const all = await processesIn(container);
   const bridge = all.filter(({ command }) => command.includes("bridge.cjs"));
   expect(bridge.map(({ uid }) => uid)).toEqual([0, 0]);
-  expect((await processIn(container, (command) => command.includes("opencode serve"))).uid).toBe(20_001);
-  expect(all.filter(({ uid }) => uid !== 0 && uid !== 20_001)).toEqual([]);
+  expect((await processIn(container, (command) => command.includes("opencode serve"))).uid).toBe(uid);
+  expect(all.filter(({ uid: own }) => own !== 0 && own !== uid)).toEqual([]);
   const found = await inspectContainer(container);
   expect(found?.HostConfig).toMatchObject({
     NetworkMode: "none",

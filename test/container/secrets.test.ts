@@ -57,8 +57,8 @@ async function scene(kind: SandboxKind): Promise<Seen> {
     around: (drivers) =>
       drivers.map((driver) => ({
         ...driver,
-        async bridgeConfig(spec) {
-          const config = await driver.bridgeConfig(spec);
+        async bridgeConfig(spec, containerId) {
+          const config = await driver.bridgeConfig(spec, containerId);
           const at = (name: string) => join(spec.directory, name);
           taps.link ??= await openTap(at("tap-ctl.sock"), at("ctl.sock"));
           taps.model ??= await openTap(at("tap-model.sock"), at("model.sock"));

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { HoldfastError } from "../../protocol/errors.ts";
 import type { FakeBridge } from "../support/fake-bridge.ts";
 import { FakeClock } from "../support/fake-clock.ts";
-import { passingUntil, startFakeHost } from "../support/fake-host.ts";
+import { idle, passingUntil, startFakeHost } from "../support/fake-host.ts";
 import { DIGEST_B } from "../support/samples.ts";
 import { until, within } from "../support/until.ts";
 
@@ -228,4 +228,36 @@ test("each life of a bridge is recorded with how the one before it ended", async
     { detail: "life 2, the end of the one before: clean" },
     { detail: "life 3, the end of the one before: clean" },
   ]);
+});
+
+test("a sandbox that was found running and dies while its bridge is awaited is started, once", async () => {
+  const clock = new FakeClock();
+  const { fake, sandboxes } = await boxed(clock);
+  await passingUntil(clock, "the first start", fake.host.startSandbox("box"));
+  fake.bridge().vanish();
+  await idle(clock, 1000);
+  let looks = 0;
+  // Seen running by the first look, and dead by the next one.
+  sandboxes.before.state = () => {
+    looks += 1;
+    if (looks === 2) sandboxes.die("box");
+  };
+  await passingUntil(clock, "the second start", fake.host.startSandbox("box"));
+  expect(sandboxes.count("start")).toBe(2);
+  expect(fake.host.sandboxes()[0]?.unready).toBeNull();
+});
+
+test("a bridge that ends at its start is told with its last words, soon, and is not started again", async () => {
+  const clock = new FakeClock();
+  const { fake, sandboxes } = await boxed(clock);
+  sandboxes.logText = '{"code":"SANDBOX_UNFIT","error":"the sandbox can\'t write to /state (EROFS)"}\n';
+  sandboxes.onStart = async () => sandboxes.die("box");
+  const startedMs = clock.monotonicMs();
+  const ended = await passingUntil(clock, "the start's end", fake.host.startSandbox("box"));
+  expect(ended).toMatchObject({
+    code: "SANDBOX_UNFIT",
+    message: "the sandbox can't write to /state (EROFS)",
+  });
+  expect(clock.monotonicMs() - startedMs).toBeLessThan(5000);
+  expect(sandboxes.count("start")).toBe(1);
 });

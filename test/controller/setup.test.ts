@@ -47,7 +47,7 @@ test("nothing is started or asked: an engine or an image that is not there is no
 
 test("a process sandbox gets the bundle's CLIs, or the commands in their place, and the limits", async () => {
   const { drivers } = setup(BUNDLE, { commands: { kilo: ["node", "stand-in.ts"] }, limits: { turnMs: 77 } });
-  const config = await drivers[1]?.bridgeConfig(SPEC);
+  const config = await drivers[1]?.bridgeConfig(SPEC, "none");
   expect(config?.clis).toEqual([
     { cli: "opencode", version: "1.14.50", command: ["/opt/opencode"] },
     { cli: "kilo", version: "7.0.0", command: ["node", "stand-in.ts"] },
@@ -59,7 +59,7 @@ test("a process sandbox gets the bundle's CLIs, or the commands in their place, 
 
 test("another pinned version is taken where it is asked for, and one that is not there is refused", async () => {
   const { drivers } = setup(BUNDLE, { versions: { claude: "2.1" } });
-  const clis = (await drivers[1]?.bridgeConfig(SPEC))?.clis;
+  const clis = (await drivers[1]?.bridgeConfig(SPEC, "none"))?.clis;
   expect(clis?.filter(({ cli }) => cli === "claude")).toEqual([
     { cli: "claude", version: "2.1", command: ["/opt/claude-2.1"] },
   ]);

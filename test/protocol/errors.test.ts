@@ -6,6 +6,7 @@ import {
   type ErrorCode,
   fromWireError,
   HoldfastError,
+  storageFault,
   toWireError,
   WireError,
 } from "../../protocol/errors.ts";
@@ -117,4 +118,22 @@ test("an error on the wire is accepted as it is, and refused beyond each of its 
   ];
   expect(wrongBounds(WireError, sample, bounds)).toEqual([]);
   expect(dispensableFields(WireError, sample)).toEqual([]);
+});
+
+test("P44: a write that found no room is DISK_FULL, whoever says so, and every other one a fault of the store", () => {
+  const full = [{ code: "ENOSPC" }, { code: "EDQUOT" }, { code: "ERR_SQLITE_ERROR", errcode: 13 }];
+  for (const cause of full)
+    expect(storageFault("x can't be written", cause)).toMatchObject({
+      code: "DISK_FULL",
+      message: "x can't be written: the disk is full",
+      cause,
+    });
+  for (const cause of [
+    { code: "EIO" },
+    { code: "ERR_SQLITE_ERROR", errcode: 10 },
+    new Error("full"),
+    null,
+    "x",
+  ])
+    expect(storageFault("x can't be written", cause)).toMatchObject({ code: "STORE_ERROR", cause });
 });

@@ -35,8 +35,11 @@ export class FakeEngine {
   readonly socketPath: string = join(temporaryDirectory(), "engine.sock");
   readonly calls: EngineCall[] = [];
   readonly containers = new Map<string, FakeContainer>();
+  #made = 0;
   readonly files = new Map<string, Buffer>();
   imageId = "sha256:1234";
+  /** Mounts of every container beside the first of its binds. */
+  mounts: object[] = [];
   imageLabels: Record<string, string> | null = { "dev.holdfast.pin": HELPER_PIN };
   exitCode = 0;
   /** Of every container's writable layer; an engine says null for none. */
@@ -88,7 +91,7 @@ export class FakeEngine {
 
   #answer({ method, path, query, body }: EngineCall): EngineReply {
     if (path === "/_ping") return { status: 200, body: "OK" };
-    if (path === "/containers/json") return { status: 200, body: this.#listed() };
+    if (path === "/containers/json") return { status: 200, body: this.#listed(query.get("filters") ?? "{}") };
     if (path === "/containers/create") return this.#create(query.get("name") ?? "", body);
     const image = path.match(/^\/images\/(.+)\/json$/);
     if (image !== null) {
@@ -137,7 +140,7 @@ export class FakeEngine {
       Id: container.id,
       Image: this.imageId,
       State: { Running: container.isRunning, ExitCode: this.exitCode },
-      Mounts: [{ Type: "bind", Source: source, Destination: destination, RW: mode !== "ro" }],
+      Mounts: [{ Type: "bind", Source: source, Destination: destination, RW: mode !== "ro" }, ...this.mounts],
       // A container's labels are the image's and its own.
       Config: { Labels: { ...this.imageLabels, ...container.create.Labels } },
     };
@@ -148,17 +151,26 @@ export class FakeEngine {
     if (create.Image !== this.imageId) return missing("image");
     if ([...this.containers.values()].some((other) => other.name === name))
       return { status: 409, body: { message: "the name is in use" } };
-    const id = `c${this.containers.size + 1}`;
+    const id = `c${this.#made + 1}`;
+    this.#made += 1;
     this.containers.set(id, { id, name, create, isRunning: false, wasStarted: false });
     return { status: 201, body: { Id: id, Warnings: [] } };
   }
 
-  #listed(): unknown {
-    return [...this.containers.values()].map(({ id, create, isRunning, wasStarted }) => ({
-      Id: id,
-      Labels: create.Labels,
-      State: isRunning ? "running" : wasStarted ? "exited" : "created",
-    }));
+  #listed(filters: string): unknown {
+    const { label = [] } = JSON.parse(filters) as { label?: string[] };
+    return [...this.containers.values()]
+      .filter(({ create }) =>
+        label.every((wanted) => {
+          const [name = "", value] = wanted.split("=");
+          return value === undefined ? name in create.Labels : create.Labels[name] === value;
+        }),
+      )
+      .map(({ id, create, isRunning, wasStarted }) => ({
+        Id: id,
+        Labels: create.Labels,
+        State: isRunning ? "running" : wasStarted ? "exited" : "created",
+      }));
   }
 }
 

@@ -31,8 +31,13 @@ export interface TestHostOptions {
   limits?: Partial<DriverLimits>;
   commands?: Record<string, readonly string[]>;
   environment?: Record<string, string>;
+  readOnlyRoot?: boolean;
   /** Folder of the image's record and the bundle. Default `dist`. */
   distDirectory?: string;
+  /** Folder of the store, made beforehand and left alone afterwards; a Unix socket's path has 107 bytes. Default: a new one. */
+  storeDirectory?: string;
+  /** Default: the engine that the whole run uses. */
+  engineSocketPath?: string;
   /** Puts something around the drivers of the sandboxes: to count, to tamper, to die. */
   around?: (drivers: SandboxDriver[]) => SandboxDriver[];
   residency?: HostOptions["residency"];
@@ -53,13 +58,14 @@ export async function startTestHost(given: TestHostOptions = {}): Promise<TestHo
     around = (drivers) => drivers,
     atEnd = onTestFinished,
     distDirectory = DIST,
+    storeDirectory,
     claude,
     residency,
     key = MODEL_KEY,
     ...options
   } = given;
   // Short on purpose: a Unix socket's path has 107 bytes.
-  const directory = await mkdtemp("/tmp/hf-");
+  const directory = storeDirectory ?? (await mkdtemp("/tmp/hf-"));
   const model = await startModelServer({ recall: true, expectedKey: key });
   const run = process.env.HOLDFAST_TEST_RUN ?? "none";
   const setup = setUp({
@@ -103,7 +109,7 @@ export async function startTestHost(given: TestHostOptions = {}): Promise<TestHo
     await opened.host.close();
     setup.close();
     await model.close();
-    await rm(directory, { recursive: true, force: true });
+    if (storeDirectory === undefined) await rm(directory, { recursive: true, force: true });
   }, 60_000);
   return opened;
 }

@@ -4,7 +4,7 @@ import { createServer } from "node:http";
 import { expect, onTestFinished, test } from "vitest";
 import { play } from "../../support/turns.ts";
 import { nativeServer } from "./native.ts";
-import { bridgeOf, environmentOf, listeningAddresses } from "./processes.ts";
+import { bridgeOf, environmentOf, listeningAddresses, processesOf } from "./processes.ts";
 import { type DriverSubject, type Stage, settled } from "./subject.ts";
 
 /** Nothing listens there. */
@@ -39,13 +39,17 @@ export function surroundingTests(stage: () => Stage, subject: DriverSubject): vo
     expect(asked).toEqual([]);
   });
 
-  test("P38: dead proxies in the bridge's environment stand in no way: neither to the CLI's server nor to the model", async () => {
-    const { t, steady, directory } = stage();
-    const { settlement } = await play(t, steady(), "Is there a way?");
+  test("P38: dead proxies stand in no way, neither to the CLI's server nor to the model, and the CLI has them for the outside", async () => {
+    const { t, steady, directory, sandbox } = stage();
+    const member = steady();
+    const { settlement } = await play(t, member, "Is there a way?");
     expect(settlement).toMatchObject({ outcome: "completed", settled: true });
     const bridge = bridgeOf(directory);
     for (const [name, value] of Object.entries(DEAD_PROXIES)) expect(environmentOf(bridge, name)).toBe(value);
     expect(environmentOf(bridge, "NO_PROXY")).toBe("");
+    const [native] = await processesOf(sandbox, member, subject.processText);
+    for (const [name, value] of Object.entries({ ...DEAD_PROXIES, NO_PROXY: "127.0.0.1,localhost" }))
+      expect(environmentOf(native?.pid ?? 0, name)).toBe(value);
   });
 
   ofServer(

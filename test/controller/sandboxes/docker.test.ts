@@ -2,7 +2,11 @@ import { createHash } from "node:crypto";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { DOCKER_DEFAULTS, dockerSandboxes } from "../../../controller/sandboxes/docker.ts";
+import {
+  DOCKER_DEFAULTS,
+  type DockerOptions,
+  dockerSandboxes,
+} from "../../../controller/sandboxes/docker.ts";
 import { openEngine } from "../../../controller/sandboxes/engine-api.ts";
 import { BridgeConfig } from "../../../protocol/bridge-config.ts";
 import { HELPER_PIN } from "../../../protocol/pin.ts";
@@ -23,7 +27,7 @@ const RECORD = {
 };
 const SPEC = { storeId: "store-1", sandboxId: "box", generation: 2, directory: "/var/s/box" };
 
-async function rig(record: unknown = RECORD) {
+async function rig(record: unknown = RECORD, more: Partial<DockerOptions> = {}) {
   const engine = await FakeEngine.start();
   engine.putFile(BRIDGE, "the bridge");
   engine.putFile(MANIFEST, "the manifest");
@@ -39,6 +43,7 @@ async function rig(record: unknown = RECORD) {
     limits: { turnMs: 1234 },
     commands: {},
     ...DOCKER_DEFAULTS,
+    ...more,
   });
   const answering = (suffix: string, reply: EngineReply) => {
     engine.override = ({ path }) => (path.endsWith(suffix) ? reply : undefined);
@@ -67,11 +72,16 @@ test("a record that is missing, broken, or names no bridge means that there is n
 test("a container is made hardened, without network, with the sandbox's directory read-only and our marks", async () => {
   const { engine, driver } = await rig();
   expect(await driver.create(SPEC)).toEqual({ containerId: "c1", imageId: "sha256:1234" });
-  const [call] = engine.calls;
+  const call = engine.calls.find(({ path }) => path === "/containers/create");
   expect(call?.query.get("name")).toBe("holdfast-box-2");
   expect(call?.body).toMatchObject({
     Image: "sha256:1234",
-    Labels: { "my.label": "1", "dev.holdfast.sandbox": "box", "dev.holdfast.store": "store-1" },
+    Labels: {
+      "my.label": "1",
+      "dev.holdfast.sandbox": "box",
+      "dev.holdfast.store": "store-1",
+      "dev.holdfast.first-uid": "20001",
+    },
     HostConfig: {
       Binds: ["/var/s/box:/run/holdfast:ro"],
       NetworkMode: "none",
@@ -85,6 +95,68 @@ test("a container is made hardened, without network, with the sandbox's director
     },
   });
   expect(JSON.stringify(call?.body)).not.toMatch(/Env|Privileged|PortBindings/);
+});
+
+test("sandboxes of one engine share no user, also when they are made at once or belong to other stores", async () => {
+  const { driver } = await rig();
+  const specs = ["a", "b", "c"].map((sandboxId) => ({ ...SPEC, sandboxId, storeId: `store-${sandboxId}` }));
+  const made = await Promise.all(specs.map((spec) => driver.create(spec)));
+  const users = await Promise.all(
+    made.map(async ({ containerId }) => (await driver.bridgeConfig(SPEC, containerId)).users?.firstUid),
+  );
+  expect(users.toSorted()).toEqual([20_001, 20_129, 20_257]);
+});
+
+test("a container that met another controller's with the same users is removed and made anew with others", async () => {
+  const { engine, driver } = await rig();
+  let looks = 0;
+  // Another controller looks at the same time as we do, and makes its own before ours is there.
+  engine.override = ({ path }) => {
+    if (path === "/containers/json") looks += 1;
+    if (path === "/containers/json" && looks === 2)
+      return {
+        status: 200,
+        body: ["c1", "other"].map((Id) => ({
+          Id,
+          State: "running",
+          Labels: { "dev.holdfast.first-uid": "20001" },
+        })),
+      };
+    return undefined;
+  };
+  const { containerId } = await driver.create(SPEC);
+  expect(engine.paths().filter((path) => !path.startsWith("GET"))).toEqual([
+    "POST /containers/create",
+    "DELETE /containers/c1",
+    "POST /containers/create",
+  ]);
+  expect([...engine.containers.keys()]).toEqual([containerId]);
+  engine.override = ({ path }) =>
+    path === "/containers/json"
+      ? {
+          status: 200,
+          body: [{ Id: "other", State: "running", Labels: { "dev.holdfast.first-uid": "20001" } }],
+        }
+      : undefined;
+  await expect(driver.create({ ...SPEC, sandboxId: "none" })).rejects.toMatchObject({ code: "OVERLOADED" });
+  expect([...engine.containers.keys()]).toEqual([containerId]);
+});
+
+test("with a read-only root the state, the slots and the workspace are volumes of the container's own", async () => {
+  const { engine, driver } = await rig(RECORD, { readOnlyRoot: true });
+  const { containerId } = await driver.create(SPEC);
+  expect(engine.calls.find(({ path }) => path === "/containers/create")?.body).toMatchObject({
+    Volumes: { "/var/lib/holdfast": {}, "/home/slots": {}, "/workspace": {} },
+    HostConfig: { ReadonlyRootfs: true, Binds: ["/var/s/box:/run/holdfast:ro"] },
+  });
+  const volume = { Type: "volume", Name: "0".repeat(64), Destination: "/workspace", RW: true };
+  const mounted = async (mount: object) => {
+    engine.mounts = [mount];
+    return (await driver.measure(SPEC, containerId)).foreignMounts;
+  };
+  expect(await mounted(volume)).toEqual([]);
+  for (const other of [{ Type: "bind" }, { Name: "shared" }, { Destination: "/opt/holdfast" }])
+    expect(await mounted({ ...volume, ...other })).toHaveLength(1);
 });
 
 test("an image that the engine does not have is told apart from every other failure of a creation", async () => {
@@ -299,13 +371,15 @@ test("the containers of a store are listed by its mark; an odd list is an error 
 
 test("the bridge is told paths inside the container, the image's CLIs and the limits", async () => {
   const { driver } = await rig();
-  const config = await driver.bridgeConfig(SPEC);
+  await expect(driver.bridgeConfig(SPEC, "none")).rejects.toMatchObject({ code: "CONTEXT_LOST" });
+  const { containerId } = await driver.create(SPEC);
+  const config = await driver.bridgeConfig(SPEC, containerId);
   expect(BridgeConfig.parse(config)).toEqual(config);
   expect(config).toMatchObject({
     isolation: "container",
     controllerSocket: "/run/holdfast/ctl.sock",
     tokenFile: "/run/holdfast/token",
-    users: { firstUid: 20_001, gid: 20_000 },
+    users: { firstUid: 20_001, lastUid: 20_128, gid: 20_000 },
     clis: [{ cli: "opencode", version: "1.14.50", command: ["/opt/clis/opencode"] }],
     limits: expect.objectContaining({ turnMs: 1234 }),
   });

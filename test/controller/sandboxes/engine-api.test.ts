@@ -124,3 +124,13 @@ test("an answer that is no JSON, or not what was expected, is an error of the en
     );
   }
 });
+
+test("P44: an engine without room says so in its own words, and that is a full disk", () => {
+  const body = JSON.stringify({ message: "write /x: no space left on device" });
+  expect(() => expectOk("start the container", answer(500, body))).toThrow(
+    expect.objectContaining({
+      code: "DISK_FULL",
+      message: "start the container: 500 write /x: no space left on device",
+    }),
+  );
+});

@@ -253,7 +253,7 @@ test("removing ends the process and takes everything of it away; again, it does 
 
 test("the bridge is told that nothing isolates it, and paths of the host", async () => {
   const { driver, spec, directory } = rig(FOREVER);
-  const config = await driver.bridgeConfig(spec);
+  const config = await driver.bridgeConfig(spec, "none");
   expect(BridgeConfig.parse(config)).toEqual(config);
   expect(config).toMatchObject({
     isolation: "process",

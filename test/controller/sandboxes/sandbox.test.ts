@@ -90,7 +90,8 @@ for (const [name, make] of Object.entries(DRIVERS)) {
     expect(pinned.imageId === null).toBe(!driver.hasImage);
     expect(pinned.manifestSha256 === null).toBe(!driver.hasImage);
     expect(pinned.clis).toContainEqual(expect.objectContaining({ cli: "opencode", version: "1.14.50" }));
-    const config = await driver.bridgeConfig(spec);
+    const { containerId } = await driver.create(spec);
+    const config = await driver.bridgeConfig(spec, containerId);
     expect(BridgeConfig.parse(config)).toEqual(config);
     expect(config.sandboxId).toBe("box");
   });
