@@ -113,6 +113,28 @@ for (const version of CLAUDE_VERSIONS) {
     await second.stop();
   });
 
+  test(`P23, ${version}: a record that was cut in the middle of the history is told, and not resumed without it`, async () => {
+    const { rig } = await open(version);
+    const first = await rig.launch();
+    for (const text of ["One.", "Two."]) await playOn(rig, first, text);
+    const { tail } = await playOn(rig, first, "Three.");
+    await first.stop();
+    const path = transcriptPath(rig.slot.home, rig.slot.workspace, first.nativeId);
+    const rows = readFileSync(path, "utf8").split("\n");
+    const at = rows.findIndex((each) => each.includes('"parentUuid"') && each.includes("Two."));
+    writeFileSync(
+      path,
+      rows
+        .with(at, `${rows[at]?.slice(0, 60)}${rows[at + 1]}`)
+        .toSpliced(at + 1, 1)
+        .join("\n"),
+    );
+    expect(await rig.resume(locatorOf(first, tail))).toMatchObject({
+      kind: "not_resumed",
+      resume: { kind: "lost", reason: expect.stringContaining("lacks a part") },
+    });
+  });
+
   test(`P21, ${version}: a session is found from its own directory only: from another one it is LOST`, async () => {
     const { rig } = await open(version);
     const first = await rig.launch();

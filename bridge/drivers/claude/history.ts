@@ -25,7 +25,12 @@ export async function missingHistory(
     if (proof.kind === "proven") return null;
     if (proof.kind === "on a dead branch")
       return "the last settled turn is on a branch that the CLI does not continue from";
-    if (Buffer.byteLength(text) < bytes) return "the history lacks the last settled turn";
+    const isCut = Buffer.byteLength(text) >= bytes;
+    if (proof.kind === "without its beginning") {
+      if (!isCut) return "the history that the CLI loads lacks a part before the last settled turn";
+      // Of what is larger than anybody reads the tail is all that is proven.
+      if (bytes === READS_BYTES.at(-1)) return null;
+    } else if (!isCut) return "the history lacks the last settled turn";
   }
   throw new HoldfastError("CLI_NOT_READY", "the transcript is too large to find the last settled turn in it");
 }

@@ -7,6 +7,9 @@
  *     row does not descend from it, or if it was set on purpose;
  *   - rows of one message of the model (one a content block, tool calls side by side) are loaded together.
  *
+ * Where a row before the tail can't be read the CLI continues without it, and without all before it (2.1.220) or just
+ * without it (2.1.332), and says nothing of it: both measured.
+ *
  * A dead branch (a retry on versions below 2.1.269, a second process) is so told from the history.
  */
 import * as z from "zod/mini";
@@ -28,9 +31,16 @@ const Row = z.looseObject({
 interface Link {
   parent: string | null;
   message: string | null;
+  /** What is loaded begins with it. */
+  isFirst: boolean;
 }
 
-export type TailProof = { kind: "proven" } | { kind: "absent" } | { kind: "on a dead branch" };
+export type TailProof =
+  | { kind: "proven" }
+  | { kind: "absent" }
+  | { kind: "on a dead branch" }
+  /** The tail is there, and something before it is not. */
+  | { kind: "without its beginning" };
 
 /** @param text the transcript, or its end: the first line may be cut */
 export function proveTail(text: string, tail: TailReference): TailProof {
@@ -39,8 +49,18 @@ export function proveTail(text: string, tail: TailReference): TailProof {
   if (wanted === undefined) return { kind: "absent" };
   const isTail = (id: string, { message }: Link) =>
     id === tail.id || (message !== null && message === wanted.message);
-  for (const [id, link] of ancestors(links, leaf)) if (isTail(id, link)) return { kind: "proven" };
-  return { kind: "on a dead branch" };
+  if (![...ancestors(links, leaf)].some(([id, link]) => isTail(id, link)))
+    return { kind: "on a dead branch" };
+  return { kind: isWhole(links, leaf) ? "proven" : "without its beginning" };
+}
+
+/** From the leaf to a row without a parent: the first one, or the boundary of a compaction. */
+function isWhole(links: ReadonlyMap<string, Link>, leaf: string | null): boolean {
+  for (const [, { parent, isFirst }] of ancestors(links, leaf)) {
+    if (isFirst) return true;
+    if (parent !== null && !links.has(parent)) return false;
+  }
+  return true;
 }
 
 function readChain(text: string): { links: Map<string, Link>; leaf: string | null } {
@@ -59,6 +79,7 @@ function readChain(text: string): { links: Map<string, Link>; leaf: string | nul
     links.set(row.uuid, {
       parent: row.parentUuid ?? row.logicalParentUuid ?? null,
       message: row.message?.id ?? null,
+      isFirst: row.parentUuid == null,
     });
     if (row.isSidechain === true) continue;
     last = row.uuid;

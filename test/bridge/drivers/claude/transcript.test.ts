@@ -52,6 +52,19 @@ test("P23: a blank history, a cut last line and two joined records are what the 
   expect(prove(`${text}not JSON\n[1]\n"x"\n{"uuid":7}\n`, "a2")).toBe("proven");
 });
 
+test("P23: a history that lost a row before its tail is not whole, whichever that was", () => {
+  for (const lost of ["u1", "a1", "u2"]) {
+    const rest = PLAIN.filter((each) => !("uuid" in each) || each.uuid !== lost);
+    expect(prove(lines(...rest), "a2"), lost).toBe("without its beginning");
+  }
+  const compacted = [
+    row("b", null, { type: "system", subtype: "compact_boundary", logicalParentUuid: "gone" }),
+    row("u3", "b"),
+    answer("a3", "u3"),
+  ];
+  expect(prove(lines(...compacted), "a3")).toBe("proven");
+});
+
 test("a branch that died is told from the history", () => {
   // A second process has continued from the first turn.
   expect(prove(lines(...PLAIN.slice(0, 5), row("x2", "a1"), answer("y2", "x2")), "a2")).toBe(
