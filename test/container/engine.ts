@@ -1,4 +1,5 @@
 /** The engine as these tests use it behind the controller's back: to look, to tamper, to derive images. */
+import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { type IncomingMessage, request } from "node:http";
 import { Readable } from "node:stream";
@@ -228,4 +229,30 @@ export function engineStream(path: string): Promise<IncomingMessage> {
     call.once("error", reject);
     call.end();
   });
+}
+
+/** The digest of each plain file below a folder of the container, by its path there. */
+export async function digestsOf(id: string, path: string): Promise<Map<string, string>> {
+  const answer = await engineRequest({
+    socketPath,
+    method: "GET",
+    path: `/containers/${id}/archive`,
+    query: { path },
+  });
+  if (answer.status !== 200) throw new EngineError(answer.body.toString("utf8"), answer.status);
+  const digests = new Map<string, string>();
+  const { body } = answer;
+  for (let at = 0; at + 512 <= body.length && body[at] !== 0; ) {
+    const field = (from: number, length: number) =>
+      body
+        .subarray(at + from, at + from + length)
+        .toString("utf8")
+        .replace(/\0.*$/s, "");
+    const bytes = Number.parseInt(field(124, 12), 8);
+    const content = body.subarray(at + 512, at + 512 + bytes);
+    // What a plain name can't hold stands before it in an entry of its own: its digest tells it apart all the same.
+    digests.set(`${at} ${field(0, 100)}`, createHash("sha256").update(content).digest("hex"));
+    at += 512 + Math.ceil(bytes / 512) * 512;
+  }
+  return digests;
 }
