@@ -18,11 +18,11 @@ const STATE_BYTES = 8 * 1024 * 1024 * 1024;
 const TRIES = 3;
 const WAIT_MS = 300;
 
-/** `$1`: the slot, `$2`: the path in it; the rest are options of tar. Exit code 3 says that there is none. */
+/** `$1`: the slot, `$2`: the path in it; the rest are options of tar. Exit code 3 says that there is no such folder. */
 const READ = `set -eu
 slot=$1 path=$2
 shift 2
-[ -d "$slot/$path" ] || exit 3
+[ -d "$slot/$path" ] && [ ! -L "$slot/$path" ] || exit 3
 exec tar --create --file=- --sort=name --numeric-owner "$@" --directory="$slot" -- "$path"`;
 
 /** Only what was asked for is taken out of the archive, whatever is in it, and nobody else may read it. */

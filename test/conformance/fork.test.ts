@@ -3,14 +3,16 @@
  * history with its first turn, and the parent's native files stay as they are, byte for byte.
  */
 import { createHash } from "node:crypto";
-import { readdirSync, readFileSync } from "node:fs";
+import { readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { DRIVERS } from "../../bridge/drivers/registry.ts";
+import type { ForkRow } from "../../controller/store/records.ts";
 import type { CliName } from "../../protocol/locator.ts";
 import { PROTOCOL_OF_CLI } from "../../protocol/model-protocol.ts";
 import { MEMBER, startTestHost, type TestHost } from "../support/host.ts";
 import { play, tellOnFailure, userTexts } from "../support/turns.ts";
+import { until } from "../support/until.ts";
 
 let t: TestHost;
 let sandbox: string;
@@ -51,6 +53,12 @@ function nativeFiles(member: string): Record<string, string> {
 
 /** What the last request held of the user's own words, one string a text. */
 const lastTexts = () => userTexts(t.model.mainRequests().at(-1));
+
+/** The fork of this key as it is recorded, or undefined. */
+function forkNamed(key: string): ForkRow | undefined {
+  const forks = t.host.membersOf(sandbox).map(({ id }) => t.host.store.forkOf(id));
+  return forks.find((fork) => fork?.key === key) ?? undefined;
+}
 
 for (const [cli, { manifest }] of DRIVERS) {
   test(`${cli}: a fork has the whole history, and parent and fork go on apart`, async () => {
@@ -119,3 +127,52 @@ for (const [cli, { manifest }] of DRIVERS) {
     expect(lastTexts()).toEqual([...theirs, "What is the second word?"]);
   }, 120_000);
 }
+
+test("the controller dies while a fork is made; the same key makes it one member with one session", async () => {
+  const parent = memberOf("codex");
+  await play(t, parent, "The code word is limpet.");
+  const before = { files: nativeFiles(parent), member: t.host.member(parent) };
+  const lost = t.host.forkMember({ from: parent, key: "cut" }).catch((error: unknown) => error);
+  const member = await until("the record", () => forkNamed("cut")?.member);
+  await t.reopen();
+  expect(await lost).toMatchObject({ code: expect.stringMatching(/^(LINK_CLOSED|STOPPED)$/) });
+  expect(forkNamed("cut")).toMatchObject({ state: "prepared" });
+  const fork = await t.host.forkMember({ from: parent, key: "cut" });
+  expect(fork).toMatchObject({ member, state: "ready" });
+  const { settlement } = await play(t, member, "What is the code word?");
+  expect(settlement).toMatchObject({ outcome: "completed", context: "RESTORED" });
+  expect(settlement.session?.nativeId).toBe(fork.session?.nativeId);
+  expect(lastTexts()).toEqual(["The code word is limpet.", "What is the code word?"]);
+  expect(nativeFiles(parent)).toEqual(before.files);
+  expect(t.host.member(parent)).toEqual(before.member);
+}, 60_000);
+
+test("a parent whose native state is gone is lost: the fork has failed, and stays so", async () => {
+  const parent = memberOf("pi");
+  await play(t, parent, "The code word is limpet.");
+  for (const path of Object.keys(nativeFiles(parent))) rmSync(path);
+  const lost = () => t.host.forkMember({ from: parent, key: "gone" });
+  await expect(lost()).rejects.toMatchObject({ code: "CONTEXT_LOST" });
+  await expect(lost()).rejects.toMatchObject({ code: "CONTEXT_LOST" });
+  const member = forkNamed("gone")?.member ?? "";
+  expect(() => t.host.submit(member, "hello")).toThrow(expect.objectContaining({ code: "FORK_FAILED" }));
+}, 60_000);
+
+test("Claude Code 2.1.220 forks with its first turn too", async () => {
+  const older = await startTestHost({ claude: "2.1.220" });
+  tellOnFailure(older);
+  const box = older.host.createSandbox({ kind: "process" }).id;
+  const model = { ...MEMBER.model, protocol: PROTOCOL_OF_CLI.claude };
+  const parent = older.host.createMember({ sandbox: box, cli: "claude", ...MEMBER, model }).id;
+  await play(older, parent, "The code word is limpet.");
+  const { member, state } = await older.host.forkMember({ from: parent, key: "k" });
+  expect(state).toBe("prepared");
+  const { settlement } = await play(older, member, "What is the code word?");
+  expect(settlement).toMatchObject({ outcome: "completed", context: "RESTORED" });
+  expect(userTexts(older.model.mainRequests().at(-1))).toEqual([
+    "The code word is limpet.",
+    "What is the code word?",
+  ]);
+  expect(older.host.store.forkOf(member)).toMatchObject({ state: "ready" });
+  expect(older.host.member(member).locator?.nativeId).not.toBe(older.host.member(parent).locator?.nativeId);
+}, 60_000);
