@@ -26,12 +26,13 @@ export interface Forks {
   fork(params: Params<"member.fork">): Promise<Result<"member.fork">>;
   /** The member is being made as a fork now: it takes no turn. */
   isForking(member: string): boolean;
-  /** Resolves when none is under way. */
-  ended(): Promise<void>;
+  /** Ends what is under way; resolves when nothing is. */
+  stop(): Promise<void>;
 }
 
 export function createForks(options: ForksOptions): Forks {
   const { clock, copy = copySlotState } = options;
+  const stopping = new AbortController();
   const running = new Map<string, { parent: string; result: Promise<Result<"member.fork">> }>();
 
   async function make(params: Params<"member.fork">): Promise<Result<"member.fork">> {
@@ -51,7 +52,7 @@ export function createForks(options: ForksOptions): Forks {
     await source.atRest((from) =>
       child.atRest((to) => copy({ from, to, path: native.state, except: native.except, clock })),
     );
-    return { session: await child.fork(launch, locator) };
+    return { session: await child.fork(launch, locator, stopping.signal) };
   }
 
   return {
@@ -67,7 +68,8 @@ export function createForks(options: ForksOptions): Forks {
       return result;
     },
     isForking: (member) => running.has(member),
-    async ended() {
+    async stop() {
+      stopping.abort();
       await Promise.allSettled([...running.values()].map(({ result }) => result));
     },
   };

@@ -53,7 +53,7 @@ export interface Member {
    */
   atRest<T>(work: (slot: Slot) => Promise<T>): Promise<T>;
   /** Lets the CLI fork the conversation that was copied into this slot; null when it does so with a turn alone. */
-  fork(launch: Launch, locator: Locator): Promise<ForkedSession | null>;
+  fork(launch: Launch, locator: Locator, signal: AbortSignal): Promise<ForkedSession | null>;
   /** The settlement is journaled: frees the member, and retires the process if it may not stay. */
   turnEnded(settlement: Settlement): void;
   /** Ends the resident process. True when there was one. Throws PROCESS_LEFT. */
@@ -262,10 +262,10 @@ export function createMember(options: MemberOptions): Member {
       resting = working.catch(() => undefined /* its caller is told */);
       return working;
     },
-    fork: (given, locator) =>
+    fork: (given, locator, signal) =>
       startAlone(async () => {
         if (driver.fork === null) return null;
-        return driver.fork(await launchRequest(given, new AbortController().signal), locator);
+        return driver.fork(await launchRequest(given, signal), locator);
       }),
     turnEnded(settlement) {
       member.active = null;

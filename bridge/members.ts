@@ -277,7 +277,7 @@ export function createMembers(options: MembersOptions): Members {
       isStopping = true;
       const running = [...turns.values()];
       for (const runner of running) runner.abort();
-      await Promise.all([...running.map((runner) => runner.ended), forks.ended()]);
+      await Promise.all([...running.map((runner) => runner.ended), forks.stop()]);
       const retired = await Promise.allSettled(
         [...members.values()].map((member) => member.empty("the sandbox stops")),
       );

@@ -95,6 +95,6 @@ test("a copy that fails ends the fork, lets the parent go on, and leaves nothing
   await expect(forks.fork(ASKED)).rejects.toMatchObject({ code: "CONTEXT_LOST" });
   expect(calls.at(-1)).toBe("m-1 goes on");
   await settled();
-  await forks.ended();
+  await forks.stop();
   expect(forks.isForking("m-2")).toBe(false);
 });

@@ -431,3 +431,47 @@ test("subscriptions are numbered over all processes of the member", async () => 
   const numbers = driver.launches.map(({ request }) => request.nextSubscription());
   expect(numbers).toEqual([1, 2]);
 });
+
+test("while somebody reads the slot no turn is prepared; afterwards the same process goes on", async () => {
+  const { member, prepare } = await retained();
+  const gate = Promise.withResolvers<string>();
+  const reading = member.atRest(async (slot) => `${slot.member} ${await gate.promise}`);
+  let isPrepared = false;
+  const turn = prepare(NEXT_SUBMISSION).finally(() => {
+    isPrepared = true;
+  });
+  for (let step = 0; step < 20; step += 1) await settled();
+  expect(isPrepared).toBe(false);
+  gate.resolve("read");
+  expect(await reading).toBe("m-1 read");
+  expect((await turn).kind).toBe("ready");
+});
+
+test("a member with an active turn is not at rest; a reader that fails keeps nobody out", async () => {
+  const { member, prepare } = await retained();
+  member.active = {} as never;
+  expect(await codeOf(member.atRest(async () => undefined))).toBe("MEMBER_BUSY");
+  member.active = null;
+  await expect(member.atRest(() => Promise.reject(new Error("disk")))).rejects.toThrow("disk");
+  expect((await prepare(NEXT_SUBMISSION)).kind).toBe("ready");
+});
+
+test("a fork is the driver's, in this slot, from a process of its own; a driver without one leaves it to the turn", async () => {
+  const { member, driver, prepare } = scene();
+  const { signal } = new AbortController();
+  expect(await member.fork(LAUNCH, LOCATOR, signal)).toBeNull();
+  const session = { nativeId: "ses_2", directory: "/workspace", tail: LOCATOR.tail };
+  const forkable = driver as { fork: FakeDriver["fork"] };
+  forkable.fork = async (request, locator) => {
+    expect({ locator, signal: request.signal, slot: request.slot.member }).toEqual({
+      locator: LOCATOR,
+      signal,
+      slot: "m-1",
+    });
+    return session;
+  };
+  expect(await member.fork(LAUNCH, LOCATOR, signal)).toEqual(session);
+  expect(member.standing()).toBeNull();
+  await prepare({ ...NEXT_SUBMISSION, forks: true });
+  expect(driver.launches.at(-1)).toMatchObject({ locator: LOCATOR, request: { forks: true } });
+});
