@@ -65,7 +65,13 @@ export function forwardTo(server: Server, route: ModelRoute): void {
         headers: upstreamHeaders(inbound, base, keyHeader(protocolOfPath(below), route.key)),
       },
       (answer) => {
-        outbound.writeHead(answer.statusCode ?? 502, endToEnd(answer.headers));
+        const { statusCode = 0 } = answer;
+        // To pass such a one on would throw, and end the host with it.
+        if (statusCode < 200) {
+          answer.destroy();
+          return refuse(outbound, 502, `the model answered with the status ${statusCode}`);
+        }
+        outbound.writeHead(statusCode, endToEnd(answer.headers));
         outbound.flushHeaders();
         pipeline(answer, outbound, (error) => {
           // A provider's reset must reach the CLI as one, and not as an orderly end.

@@ -280,6 +280,19 @@ test("a provider's reset before any answer is told as an answer of our own", asy
   expect(JSON.parse(body).error).toMatchObject({ type: "holdfast_relay", code: "holdfast_relay" });
 });
 
+test.each(["000", "099"])(
+  "an answer with the status %s, which is none, gives 502, and the host lives on",
+  async (status) => {
+    const { url, server } = await upstream(() => undefined);
+    server.removeAllListeners("request");
+    server.on("request", (_call, { socket }: ServerResponse) =>
+      socket?.end(`HTTP/1.1 ${status} Odd\r\ncontent-length: 0\r\n\r\n`),
+    );
+    const answer = await send(await relay({ baseUrl: url }));
+    expect(answer.status).toBe(502);
+  },
+);
+
 test("a client that goes away ends the call at the provider, before and during the answer", async () => {
   let isAnswering = false;
   const ended: Promise<unknown>[] = [];
