@@ -320,3 +320,11 @@ test("law 1: what codex puts into the user's place is named, each for itself, an
     "The fifth.",
   ]);
 });
+
+test("law 1: a text that names a skill of codex's own brings nothing along", async () => {
+  const { t, fresh } = stage();
+  await play(t, fresh(), "Use $skill-creator now.");
+  const rows = t.model.mainRequests().at(-1)?.request?.rows ?? [];
+  expect(rows.flatMap(({ texts }) => texts).filter((text) => text.includes("<skill>"))).toEqual([]);
+  expect(rows.flatMap(({ texts }) => texts)).toContain("Use $skill-creator now.");
+});

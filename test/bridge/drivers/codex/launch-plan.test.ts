@@ -40,6 +40,7 @@ test("the model is reached through the inlet alone, and nothing else is reached"
     "features.plugins": "false",
     "features.apps": "false",
     "features.goals": "false",
+    "skills.bundled.enabled": "false",
     "features.default_mode_request_user_input": "true",
     web_search: '"disabled"',
     "history.persistence": '"none"',
