@@ -6,13 +6,13 @@ import { play, tellOnFailure } from "../support/turns.ts";
 import { present, recreate } from "./engine.ts";
 import { type Counts, tampering } from "./variants.ts";
 
-test("P41, P42: with a read-only root each CLI works, keeps its conversation over a stop, and writes to its slot alone", async () => {
-  const t = await startTestHost({ readOnlyRoot: true });
-  tellOnFailure(t);
-  const sandbox = t.host.createSandbox({ kind: "docker" }).id;
-  for (const subject of everySubject()) {
-    const member = t.host.createMember({ sandbox, cli: subject.manifest.cli, ...subject.member }).id;
-    t.model.reset();
+for (const subject of everySubject()) {
+  const { cli } = subject.manifest;
+  test(`P41, P42: with a read-only root ${cli} works, keeps its conversation over a stop, and writes to its slot alone`, async () => {
+    const t = await startTestHost({ readOnlyRoot: true });
+    tellOnFailure(t);
+    const sandbox = t.host.createSandbox({ kind: "docker" }).id;
+    const member = t.host.createMember({ sandbox, cli, ...subject.member }).id;
     await play(t, member, "The code word is barnacle.");
     const probe = "touch /tmp/x /opt/x /var/lib/holdfast/x; touch ~/x $TMPDIR/x /workspace/x && echo written";
     t.model.script("Try it", [{ kind: "reply", toolCalls: [subject.tools.shell(probe)] }, "Tried."]);
@@ -24,10 +24,10 @@ test("P41, P42: with a read-only root each CLI works, keeps its conversation ove
     await t.host.stopSandbox(sandbox);
     const { settlement } = await play(t, member, "What is the code word?");
     expect(settlement).toMatchObject({ context: "RESTORED", parts: ["The code word is barnacle."] });
-  }
-  const { HostConfig } = await present(t.host.store.sandbox(sandbox)?.container?.containerId ?? "");
-  expect(HostConfig.ReadonlyRootfs).toBe(true);
-});
+    const { HostConfig } = await present(t.host.store.sandbox(sandbox)?.container?.containerId ?? "");
+    expect(HostConfig.ReadonlyRootfs).toBe(true);
+  });
+}
 
 test("P42: a read-only root without volumes is a fault of the configuration that names every place, soon, once, and not LOST", async () => {
   const counts: Counts = { creates: 0, starts: 0 };
