@@ -1,12 +1,11 @@
 /** A full disk on either side: records are old or new and never cut, the fault has its own name, and it goes with the room. */
 import { readFileSync } from "node:fs";
-import { mkdtemp, rm } from "node:fs/promises";
 import { DatabaseSync } from "node:sqlite";
 import { expect, onTestFinished, test } from "vitest";
 import { engineSocket } from "../../controller/sandboxes/engine-api.ts";
 import { createMember, startTestHost, type TestHost } from "../support/host.ts";
 import { canHaveEngine, startPrivateEngine } from "../support/private-engine.ts";
-import { fillDisk, mountMemory, unmount } from "../support/small-disk.ts";
+import { fillDisk, makeMemoryDisk } from "../support/small-disk.ts";
 import { everySubject } from "../support/subjects.ts";
 import { follow, play, tellOnFailure } from "../support/turns.ts";
 import { until } from "../support/until.ts";
@@ -31,12 +30,8 @@ function emptyLog(directory: string): void {
 asRoot(
   "P44, laws 3, 7: the store's disk full refuses a submission as such, and an end waits for room, once",
   async () => {
-    const directory = await mkdtemp("/tmp/hfd-");
-    await mountMemory(directory, 4);
-    onTestFinished(async () => {
-      await unmount(directory);
-      await rm(directory, { recursive: true, force: true });
-    });
+    const { folder: directory, remove } = await makeMemoryDisk("hfd-", 4);
+    onTestFinished(remove);
     const t = await startTestHost({ storeDirectory: directory });
     tellOnFailure(t);
     const { sandbox, member } = createMember(t.host, "docker");

@@ -4,7 +4,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { engineSocket } from "../../controller/sandboxes/engine-api.ts";
 import { logTails, startTestHost } from "../support/host.ts";
 import { canHaveEngine, type PrivateEngine, startPrivateEngine } from "../support/private-engine.ts";
-import { mountMemory, unmount } from "../support/small-disk.ts";
+import { makeMemoryDisk } from "../support/small-disk.ts";
 import { chanceOf } from "./chance.ts";
 import { createCrew } from "./crew.ts";
 import { FAULTS } from "./faults.ts";
@@ -54,6 +54,18 @@ export async function runSoak(options: SoakOptions, say: (line: string) => void)
   }
 }
 
+/** On a small disk of its own where one can be had. */
+async function placeForStore(ends: Array<() => Promise<void>>): Promise<string> {
+  if (canHaveEngine) {
+    const { folder, remove } = await makeMemoryDisk("hfs-", STORE_MIB);
+    ends.unshift(remove);
+    return folder;
+  }
+  const folder = await mkdtemp("/tmp/hfs-");
+  ends.unshift(() => rm(folder, { recursive: true, force: true }));
+  return folder;
+}
+
 async function ownEngine(options: SoakOptions, ends: Array<() => Promise<void>>): Promise<PrivateEngine> {
   const engine = await startPrivateEngine({
     clis: options.clis,
@@ -70,13 +82,7 @@ async function setStage(
   say: (line: string) => void,
 ): Promise<Soak> {
   const engineSocketPath = engine?.socketPath ?? engineSocket(process.env.DOCKER_HOST);
-  // Short on purpose: a Unix socket's path has 107 bytes.
-  const storeDirectory = await mkdtemp("/tmp/hfs-");
-  ends.unshift(() => rm(storeDirectory, { recursive: true, force: true }));
-  if (canHaveEngine) {
-    await mountMemory(storeDirectory, STORE_MIB);
-    ends.unshift(() => unmount(storeDirectory));
-  }
+  const storeDirectory = await placeForStore(ends);
   const t = await startTestHost({
     storeDirectory,
     engineSocketPath,

@@ -4,7 +4,7 @@
  */
 import { spawn } from "node:child_process";
 import { closeSync, openSync } from "node:fs";
-import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdir, writeFile } from "node:fs/promises";
 import { request } from "node:http";
 import { join } from "node:path";
 import type { Readable } from "node:stream";
@@ -16,7 +16,7 @@ import { dockerdArguments, engineLayout } from "../../scripts/engine-layout.ts";
 import { settlePidFile } from "../../scripts/engine-pidfile.ts";
 import { DAEMON_PATH, findProgram } from "../../scripts/engine-program.ts";
 import { stopOwnEngine } from "../../scripts/engine-stop.ts";
-import { fillDisk, mountMemory, unmount } from "./small-disk.ts";
+import { fillDisk, makeMemoryDisk } from "./small-disk.ts";
 import { until } from "./until.ts";
 
 const LIMIT_MS = 60_000;
@@ -48,17 +48,17 @@ export interface PrivateEngineOptions {
 }
 
 export async function startPrivateEngine(options: PrivateEngineOptions): Promise<PrivateEngine> {
-  // Short on purpose: a Unix socket's path has 107 bytes.
-  const root = await mkdtemp("/tmp/hfe-");
-  await mountMemory(root, options.sizeMiB ?? 3072);
+  const disk = await makeMemoryDisk("hfe-", options.sizeMiB ?? 3072, (left) =>
+    stopOwnEngine(join(left, "e")),
+  );
+  const root = disk.folder;
   const layout = engineLayout(join(root, "e"));
   const distDirectory = join(root, "dist");
 
   async function stop(): Promise<void> {
     if (!(await pingEngine(layout.apiSocket))) await start({ liveRestore: true });
     await stopOwnEngine(join(root, "e"));
-    await unmount(root);
-    await rm(root, { recursive: true, force: true });
+    await disk.remove();
   }
 
   async function start({ liveRestore }: { liveRestore: boolean }): Promise<void> {

@@ -1,17 +1,50 @@
-/** Small file systems in memory, to be filled to the last byte. Needs root. */
+/**
+ * Small file systems in memory, to be filled to the last byte. Each names the process that made it, and one whose maker is
+ * gone is ended by the next that is made. Needs root.
+ */
 import { randomUUID } from "node:crypto";
-import { closeSync, openSync, rmSync, writeSync } from "node:fs";
+import { closeSync, existsSync, openSync, readFileSync, rmSync, writeSync } from "node:fs";
+import { mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { runCommand } from "../../sandbox-image/command.ts";
+import { isRunAlive, newRun } from "../../scripts/leftovers.ts";
 
 const LIMIT_MS = 30_000;
 
-export async function mountMemory(folder: string, sizeMiB: number): Promise<void> {
+const PARENT = "/tmp";
+const OWNER = ".owner";
+
+/**
+ * A folder with a file system of its own. Its path is short on purpose: that of a Unix socket has 107 bytes.
+ * @param end what has to be ended before one can go whose maker did not come to it
+ */
+export async function makeMemoryDisk(
+  prefix: string,
+  sizeMiB: number,
+  end: (folder: string) => Promise<void> = async () => undefined,
+): Promise<{ folder: string; remove(): Promise<void> }> {
+  for (const name of await readdir(PARENT)) {
+    const folder = join(PARENT, name);
+    if (name.startsWith(prefix) && isOrphan(folder)) {
+      await end(folder);
+      await removeDisk(folder);
+    }
+  }
+  const folder = await mkdtemp(join(PARENT, prefix));
   await command("mount", ["-t", "tmpfs", "-o", `size=${sizeMiB}m`, "none", folder]);
+  await writeFile(join(folder, OWNER), newRun());
+  return { folder, remove: () => removeDisk(folder) };
 }
 
-export async function unmount(folder: string): Promise<void> {
+/** One without a name is being made by somebody, or was left before it was mounted: a folder, and no harm. */
+function isOrphan(folder: string): boolean {
+  const owner = join(folder, OWNER);
+  return existsSync(owner) && !isRunAlive(readFileSync(owner, "utf8"));
+}
+
+async function removeDisk(folder: string): Promise<void> {
   await command("umount", ["-l", folder]);
+  await rm(folder, { recursive: true, force: true });
 }
 
 /** Takes all the room that is left. Returns what gives it back. */
