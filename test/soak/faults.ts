@@ -17,8 +17,6 @@ interface Target {
   cli(): PlaceProcess | null;
   /** Null: the engine is everybody's, and is left alone. */
   engine: PrivateEngine | null;
-  /** The store lies on a small disk of its own. */
-  storeIsSmall: boolean;
   wait(ms: number): Promise<void>;
 }
 

@@ -25,6 +25,7 @@ export interface Soak {
   chance: Chance;
   tally: Tally;
   engine: PrivateEngine | null;
+  /** The store lies on a small disk of its own. */
   storeIsSmall: boolean;
   say(line: string): void;
 }
@@ -138,11 +139,11 @@ function submit({ t, tally }: Soak, fault: Fault, { mate, text }: Play): string 
 }
 
 async function strike(soak: Soak, fault: Fault, meant: Mate): Promise<void> {
-  const { t, crew, engine, storeIsSmall } = soak;
+  const { t, crew, engine } = soak;
   const wait = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));
   const cli = () => crew.cli(meant);
   const place = crew.place(meant);
-  const work = fault.strike({ t, sandbox: meant.sandbox, place, cli, engine, storeIsSmall, wait });
+  const work = fault.strike({ t, sandbox: meant.sandbox, place, cli, engine, wait });
   await within(`the fault: ${fault.name}`, work, STRIKE_MS);
 }
 
