@@ -13,6 +13,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { backupStore } from "../../controller/store/backup.ts";
 import type { SandboxKind } from "../../controller/store/records.ts";
 import type { CliName } from "../../protocol/locator.ts";
+import { PROTOCOL_OF_CLI } from "../../protocol/model-protocol.ts";
 import { type Canary, canariesIn, canary, filesWithCanaries, plainOnly, Watch } from "../support/canaries.ts";
 import { cli } from "../support/cli.ts";
 import { MEMBER, startTestHost, type TestHost } from "../support/host.ts";
@@ -20,12 +21,23 @@ import { openTap, type Tap } from "../support/tap.ts";
 import { temporaryDirectory } from "../support/temporary-directory.ts";
 import { type Followed, follow, play, tellOnFailure } from "../support/turns.ts";
 import { until } from "../support/until.ts";
-import { engineStream, processesIn } from "./engine.ts";
+import { engineStream, present, processesIn } from "./engine.ts";
 
 /** The CLIs that are looked at, and the variables in which each gets a secret of its own; [] for one that gets none. */
-const CLIS: Readonly<Partial<Record<CliName, readonly string[]>>> = {
+const CLIS: Readonly<Record<CliName, readonly string[]>> = {
   opencode: ["OPENCODE_SERVER_PASSWORD"],
   kilo: ["KILO_SERVER_PASSWORD"],
+  claude: [],
+  codex: [],
+  pi: [],
+};
+/** How each CLI's model calls the shell. */
+const SHELLS: Readonly<Record<CliName, { name: string; key: string }>> = {
+  opencode: { name: "bash", key: "command" },
+  kilo: { name: "bash", key: "command" },
+  claude: { name: "Bash", key: "command" },
+  codex: { name: "exec_command", key: "cmd" },
+  pi: { name: "bash", key: "command" },
 };
 const WORD = `mussel${randomBytes(6).toString("hex")}`;
 
@@ -79,10 +91,14 @@ async function scene(kind: SandboxKind): Promise<Seen> {
   const members = new Map<CliName, string>();
   const turns: Followed[] = [];
   // It runs while everything is looked at, as a tool of the member.
-  const tool = { name: "bash", arguments: { command: "sleep 100; echo slept", description: "wait" } };
-  t.model.script("Wait a while", [{ kind: "reply", toolCalls: [tool] }, "Waited."]);
+  for (const [name, shell] of Object.entries(SHELLS)) {
+    const words = { [shell.key]: "sleep 100; echo slept", description: "wait" };
+    const toolCalls = [{ name: shell.name, arguments: words }];
+    t.model.script(`Wait a while, ${name}`, [{ kind: "reply", toolCalls }, "Waited."]);
+  }
   for (const name of Object.keys(CLIS) as CliName[]) {
-    const member = t.host.createMember({ sandbox, cli: name, ...MEMBER }).id;
+    const model = { ...MEMBER.model, protocol: PROTOCOL_OF_CLI[name] };
+    const member = t.host.createMember({ sandbox, cli: name, ...MEMBER, model }).id;
     members.set(name, member);
     const first = await play(t, member, `The code word is ${WORD}.`);
     expect(first.settlement).toMatchObject({ outcome: "completed", settled: true });
@@ -90,8 +106,8 @@ async function scene(kind: SandboxKind): Promise<Seen> {
   }
   // The key was really used: with another one each request fails.
   expect(t.model.requests().filter(({ fault }) => fault !== null)).toEqual([]);
-  for (const member of members.values()) {
-    const turn = follow(t.host.submit(member, "Wait a while."));
+  for (const [name, member] of members) {
+    const turn = follow(t.host.submit(member, `Wait a while, ${name}.`));
     await turn.heard("turn.tool", ({ status }) => status === "running");
     turns.push(turn);
   }
@@ -134,11 +150,16 @@ function allProcesses(): Process[] {
   });
 }
 
+/** The mark of the slot that a process is of, from its environment. */
+function slotOf(environment: string): string | undefined {
+  return /(?:^|\0)HOLDFAST_SLOT=([^\0]*)/.exec(environment)?.[1];
+}
+
 /** The variable's value in a process of this sandbox. */
 function variableOf(variable: string, sandbox: string): string | undefined {
   for (const { environment } of allProcesses()) {
     const text = environment.toString("utf8");
-    if (!text.includes(`HOLDFAST_SLOT=${sandbox}/`)) continue;
+    if (!(slotOf(text) ?? "").includes(`/${sandbox}/`)) continue;
     const found = text.split("\0").find((entry) => entry.startsWith(`${variable}=`));
     if (found !== undefined) return found.slice(variable.length + 1);
   }
@@ -173,8 +194,10 @@ class Findings {
 function lookAtProcesses(seen: Seen, findings: Findings): void {
   for (const { pid, argv, environment } of allProcesses()) {
     findings.look(`arguments of process ${pid}`, argv);
-    const slot = /(?:^|\0)HOLDFAST_SLOT=([^\0]*)/.exec(environment.toString("utf8"))?.[1] ?? "";
-    const owner = [...seen.members].find(([, member]) => slot === `${seen.sandbox}/${member}`)?.[0];
+    const slot = slotOf(environment.toString("utf8"));
+    const owner = [...seen.members].find(
+      ([, member]) => slot === `${seen.t.host.store.id}/${seen.sandbox}/${member}`,
+    )?.[0];
     const others = seen.canaries.filter(
       ({ name }) => owner === undefined || seen.passwords.get(name) !== owner,
     );
@@ -203,7 +226,8 @@ function lookAtStore({ t }: Seen, findings: Findings): void {
     const mode = (statSync(path).mode & 0o777).toString(8);
     // By another process: this one is the controller here, and closing a file of the database lets go of its locks.
     findings.look(`${name} (${mode})`, execFileSync("cat", [path], { maxBuffer: 1e9 }));
-    if (!/^s\/[^/]+\/(slots|workspace|bridge.cjs)/.test(name)) expect([name, mode]).toEqual([name, "600"]);
+    if (!/^s\/[^/]+\/(slots|workspace|bridge\.cjs|pi-extension\.mjs)/.test(name))
+      expect([name, mode]).toEqual([name, "600"]);
   }
 }
 
@@ -313,10 +337,13 @@ test("law 14, P45: in a container, over all CLIs, secrets are where the table sa
     expect(
       files.filter(({ path, canaries }) => path.includes(member) && canaries.includes("word")),
     ).not.toEqual([]);
-  // Conversations are their slot's alone.
-  for (const { path, mode, uid } of files.filter(({ path: at }) => at.startsWith("home/slots/"))) {
+  // Conversations are their slot's alone: it owns them, and nobody else gets through its door, whatever their own modes
+  // (Codex leaves its records open to the group, which is all members').
+  const root = `/proc/${(await present(seen.container)).State.Pid}/root`;
+  for (const { path, uid } of files.filter(({ path: at }) => at.startsWith("home/slots/"))) {
     expect([path, uid]).toEqual([path, uid >= 20_001 ? uid : 0]);
-    expect([path, mode & 0o022]).toEqual([path, 0]);
+    const door = statSync(join(root, path.split("/").slice(0, 3).join("/")));
+    expect([path, door.mode & 0o777, door.uid]).toEqual([path, 0o700, uid]);
   }
 });
 
