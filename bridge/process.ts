@@ -235,6 +235,7 @@ export async function pipeFromSlot(
     },
   });
   // A side that ends early ends the other by its closed pipe; both are awaited below.
+  writer?.stdin.once("close", () => reader.stdout.destroy());
   for (const stream of [reader.stdin, writer?.stdin, through]) stream?.on("error", () => undefined);
   reader.stdin.end();
   reader.stdout.pipe(through);

@@ -30,6 +30,9 @@ const WRITE = `set -eu
 umask 077
 exec tar --extract --file=- --no-same-owner --no-same-permissions --directory="$1" -- "$2"`;
 
+/** Tar's words for it, in the locale in which it is run; of a file that fits in part it says only that (measured). */
+const NO_SPACE = /No space left on device|Disk quota exceeded|Wrote only \d+ of \d+ bytes/;
+
 const CLEAR = `rm -rf -- "$1/$2"`;
 
 export interface SlotCopy {
@@ -44,7 +47,7 @@ export interface SlotCopy {
 
 /**
  * What stood at this path in the slot `to` is replaced. Throws CONTEXT_LOST when there is nothing to copy, MEMBER_BUSY
- * when it does not hold still, CLI_NOT_READY when it can't be read or written.
+ * when it does not hold still, DISK_FULL, CLI_NOT_READY when it can't be read or written.
  */
 export async function copySlotState({ from, to, path, except, clock }: SlotCopy): Promise<void> {
   const options = except.map((pattern) => `--exclude=${pattern}`);
@@ -59,9 +62,14 @@ export async function copySlotState({ from, to, path, except, clock }: SlotCopy)
     const copied = await pipeFromSlot(source, sink, limits);
     if (copied.source.code === 3)
       throw new HoldfastError("CONTEXT_LOST", "the native state of the member is not there");
+    // First: a reader whose writer has ended fails too, by its closed pipe.
+    if (copied.sink !== null && NO_SPACE.test(copied.sink.said)) {
+      await clear(to, path);
+      throw new HoldfastError("DISK_FULL", "the native state can't be copied: the disk is full");
+    }
     checkRead(copied.source);
     if (copied.source.code === 0) {
-      if (copied.sink?.code !== 0) throw failed("the native state can't be written", copied.sink);
+      checkWritten(copied.sink);
       const again = await pipeFromSlot(source, null, limits);
       checkRead(again.source);
       if (again.source.code === 0 && again.sha256 === copied.sha256) return;
@@ -75,6 +83,10 @@ export async function copySlotState({ from, to, path, except, clock }: SlotCopy)
 /** Tar's 1: something changed while it was read. */
 function checkRead(source: Ended): void {
   if (source.code !== 0 && source.code !== 1) throw failed("the native state can't be read", source);
+}
+
+function checkWritten(sink: Ended | null): void {
+  if (sink?.code !== 0) throw failed("the native state can't be written", sink);
 }
 
 /** Its user alone can. */

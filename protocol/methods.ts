@@ -167,6 +167,7 @@ export const METHODS = {
       "CLI_REFUSED",
       "CLI_UNKNOWN",
       "CONTEXT_LOST",
+      "DISK_FULL",
       "FORK_UNSUPPORTED",
       "MEMBER_BUSY",
       "PROCESS_LEFT",

@@ -1,4 +1,5 @@
 // State is copied between two slots by real children of their users (as root two other users, else our own).
+import { execFileSync } from "node:child_process";
 import { randomInt } from "node:crypto";
 import {
   appendFileSync,
@@ -145,4 +146,22 @@ test("a new slot that can't be written is an error that may pass", { skip: !isRo
     code: "CLI_NOT_READY",
     message: expect.stringContaining("can't be written"),
   });
+});
+
+test("a disk that is full is named as such, and another try finds nothing half copied", {
+  skip: !isRoot,
+}, async () => {
+  const { from, to } = await twoSlots();
+  const disk = join(to.root, "data");
+  execFileSync("mount", ["-t", "tmpfs", "-o", `size=64k,uid=${to.user?.uid},mode=700`, "tmpfs", disk]);
+  try {
+    await asSlot(from, `mkdir -p ${PATH}; head -c 1000000 /dev/zero >${PATH}/db`);
+    await expect(copy(from, to)).rejects.toMatchObject({ code: "DISK_FULL" });
+    expect(await asSlot(to, "ls data/cli 2>/dev/null || :")).toBe("");
+    await asSlot(from, `printf x >${PATH}/db`);
+    await copy(from, to);
+    expect(await asSlot(to, `cat ${PATH}/db`)).toBe("x");
+  } finally {
+    execFileSync("umount", [disk]);
+  }
 });
