@@ -279,7 +279,7 @@ export function createMember(options: MemberOptions): Member {
     },
     async retire(why) {
       // A process that is being started would be left behind; its turn has been ended, so this does not take long.
-      await starting;
+      await Promise.all([starting, resting]);
       return endResidence(why);
     },
     async empty(why) {

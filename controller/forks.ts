@@ -12,6 +12,7 @@ import { OurId } from "../protocol/ids.ts";
 import type { Locator } from "../protocol/locator.ts";
 import { launchOf } from "./admission.ts";
 import type { Ready } from "./readiness.ts";
+import type { Residency } from "./residency.ts";
 import type { PinnedBuild } from "./sandboxes/sandbox.ts";
 import { forkError } from "./store/forks.ts";
 import type { ForkRow, MemberRow } from "./store/records.ts";
@@ -40,6 +41,8 @@ export interface ForkOptions {
 
 export interface ForkingPorts {
   store: Store;
+  /** A fork starts a process of the CLI: it waits in line like a turn. */
+  residency: Pick<Residency, "enter" | "left">;
   ready(sandbox: string): Promise<Ready>;
   pinned(sandbox: string): Promise<PinnedBuild>;
 }
@@ -52,7 +55,8 @@ export function createForking(ports: ForkingPorts): (options: ForkOptions) => Pr
   async function carryOut(fork: ForkRow, parentNumber: number): Promise<void> {
     const child = present(store.member(fork.member));
     const { launch } = launchOf(child, await ports.pinned(child.sandbox));
-    const { link, container } = await ports.ready(child.sandbox);
+    const { link, container, outdated } = await ports.ready(child.sandbox);
+    if (outdated !== null) throw new HoldfastError("SANDBOX_OUTDATED", outdated);
     const decision = decideContext({
       settledTurns: fork.source.settledTurns,
       locator: fork.source,
@@ -64,14 +68,26 @@ export function createForking(ports: ForkingPorts): (options: ForkOptions) => Pr
       resume: null,
     });
     if (decision.kind === "decided") throw new HoldfastError("CONTEXT_LOST", decision.reason);
-    const { session } = await link.request(
-      "member.fork",
-      { member: child.id, parent: fork.parent, parentNumber, launch, locator: fork.source },
-      FORK_MS,
+    const { session } = await started(child.id, () =>
+      link.request(
+        "member.fork",
+        { member: child.id, parent: fork.parent, parentNumber, launch, locator: fork.source },
+        FORK_MS,
+      ),
     );
     store.changeForks((forks) =>
       session === null ? forks.copied(child.id) : forks.materialized(child.id, session),
     );
+  }
+
+  async function started<T>(member: string, start: () => Promise<T>): Promise<T> {
+    const place = `fork of ${member}`;
+    await ports.residency.enter(place, member);
+    try {
+      return await start();
+    } finally {
+      ports.residency.left(place);
+    }
   }
 
   async function goOn(fork: ForkRow, parentNumber: number): Promise<ForkRow> {

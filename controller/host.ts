@@ -116,11 +116,8 @@ export async function openHost(options: HostOptions): Promise<Host> {
     return pinned;
   }
 
-  const forkMember = createForking({
-    store,
-    ready: async (sandbox) => sandboxOf(sandbox).ready(),
-    pinned: pinnedOf,
-  });
+  const ready = async (sandbox: string) => sandboxOf(sandbox).ready();
+  const forkMember = createForking({ store, residency, ready, pinned: pinnedOf });
 
   /** @param sent settles when the turn was handed to the bridge, or will not be */
   function follow(turn: TurnRow, sandbox: LiveSandbox, sent: Promise<void>) {

@@ -9,7 +9,7 @@ import { Locator } from "../../protocol/locator.ts";
 import { isOpen, recordStateOf } from "../../protocol/record-state.ts";
 import { parsedJson } from "../parsed-json.ts";
 import { REVISION_BYTES, REVISIONS } from "./launch-revisions.ts";
-import { MemberRow, SandboxRow, TurnRow } from "./records.ts";
+import { ForkRow, MemberRow, SandboxRow, TurnRow } from "./records.ts";
 
 export interface RecordLook {
   what: string;
@@ -32,6 +32,7 @@ export function recordProblems(database: DatabaseSync): RecordLook[] {
       what: "inspection",
       look: () => lines(all(INSPECTIONS), (row) => `${row.turn} has a note and is ${row.state}`),
     },
+    { what: "fork", look: () => forkProblems(all(FORKS)) },
     { what: "launch configuration", look: () => revisionProblems(all("SELECT * FROM launch_revisions")) },
     {
       what: "launch of a turn",
@@ -48,6 +49,7 @@ export function recordProblems(database: DatabaseSync): RecordLook[] {
 const MEMBERS = `SELECT members.*,
   (SELECT coalesce(max(number), 0) FROM turns WHERE turns.member = members.id) AS highest,
   (SELECT count(*) FROM turns WHERE turns.member = members.id AND ended_at IS NULL) AS open,
+  (SELECT json_extract(source, '$.settledTurns') FROM forks WHERE forks.member = members.id) AS forked,
   (SELECT locator FROM locator_history h WHERE h.member = members.id ORDER BY settled_turns DESC, at DESC LIMIT 1) AS newest,
   (SELECT count(*) FROM native_ids n WHERE n.sandbox = members.sandbox AND n.member = members.id
     AND n.native_id IN (json_extract(members.locator, '$.nativeId'), json_extract(members.pending_locator, '$.nativeId'))) AS owned
@@ -58,6 +60,27 @@ const LAUNCHES = `SELECT turns.id FROM turns LEFT JOIN launch_revisions r ON r.m
   WHERE turns.launch IS NOT NULL AND r.sha256 IS NULL`;
 const TOO_MANY = `SELECT member, count(*) AS n, sum(length(bytes)) AS size FROM launch_revisions GROUP BY member
   HAVING n > ${REVISIONS} OR size > ${REVISION_BYTES}`;
+
+const FORKS = `SELECT forks.*, members.locator IS NOT NULL AS located, members.sandbox = parents.sandbox AS together
+  FROM forks LEFT JOIN members ON members.id = forks.member LEFT JOIN members parents ON parents.id = forks.parent`;
+
+function* forkProblems(rows: Iterable<Row>): Iterable<string> {
+  for (const row of rows) {
+    const parsed = ForkRow.safeParse(row);
+    if (!parsed.success) {
+      yield unreadable(row.member, parsed.error);
+      continue;
+    }
+    const { member, parent, state, awaits_turn, session, error } = parsed.data;
+    if (row.together !== 1) yield `${member} and its parent ${parent} are not of one sandbox`;
+    if ((state === "ready") !== (row.located === 1))
+      yield `${member} is ${state}, and its locator says otherwise`;
+    if ((state === "failed") !== (error !== null))
+      yield `${member} is ${state}, and its error says otherwise`;
+    if (!awaits_turn && session === null && (state === "materialized" || state === "ready"))
+      yield `${member} is ${state} without a session`;
+  }
+}
 
 function* lines(rows: Iterable<Row>, line: (row: Row) => string): Iterable<string> {
   for (const row of rows) yield line(row);
@@ -112,8 +135,10 @@ function* memberProblems(rows: Iterable<Row>): Iterable<string> {
       yield `${id} has given ${submissions} numbers, its last turn has ${row.highest}`;
     if (Number(row.open) > 1) yield `${id} has ${row.open} open turns`;
     const last = pending_locator ?? locator;
-    if (settled_turns !== (last?.settledTurns ?? 0))
-      yield `${id} has settled ${settled_turns} turns, its locator says ${last?.settledTurns ?? 0}`;
+    // A fork that is not made yet counts its parent's, and has no locator.
+    const located = last?.settledTurns ?? Number(row.forked ?? 0);
+    if (settled_turns !== located)
+      yield `${id} has settled ${settled_turns} turns, its locator says ${located}`;
     // Byte for byte: the locator is never written but with its history.
     if (row.locator !== row.newest) yield `${id} has a locator that is not the last of its history`;
     if (last !== null && row.owned === 0) yield `${id} does not own the native id of its locator`;

@@ -5,7 +5,9 @@
 import { asHoldfastError, fromWireError, HoldfastError, toWireError } from "../../protocol/errors.ts";
 import { checkForkMove, type ForkedSession, type ForkState } from "../../protocol/fork.ts";
 import type { Locator } from "../../protocol/locator.ts";
-import { ForkRow, type MemberRow, type TurnRow } from "./records.ts";
+import type { Inspections } from "./inspections.ts";
+import type { Members } from "./members.ts";
+import { ForkRow, type MemberRow } from "./records.ts";
 import type { Database } from "./sqlite.ts";
 
 interface NewFork {
@@ -41,8 +43,8 @@ export function createForks(options: {
   db: Database;
   nowAt: () => number;
   member(id: string): MemberRow | null;
-  openTurnOf(member: string): TurnRow | null;
-  checkInspected(member: string): void;
+  members: Members;
+  inspections: Inspections;
   claimNativeId(sandbox: string, nativeId: string, member: string): boolean;
   saveLocator(locator: Locator, member: string): void;
   audit(what: string, subject: string, detail: string): void;
@@ -75,9 +77,9 @@ export function createForks(options: {
   /** Where the parent stands, when it may be forked now. */
   function standOf(parent: MemberRow): Locator {
     const { id, settled_turns: settled } = parent;
-    const open = options.openTurnOf(id);
+    const open = options.members.openTurnOf(id);
     if (open !== null) throw new HoldfastError("MEMBER_BUSY", `turn ${open.id} is ${open.state}`);
-    options.checkInspected(id);
+    options.inspections.check(id);
     check(id);
     const locator = parent.pending_locator ?? parent.locator;
     if (locator !== null) return locator;
@@ -115,17 +117,8 @@ export function createForks(options: {
       const parent = memberOf(parentId);
       const source = standOf(parent);
       const memberId = id ?? makeId();
-      if (options.member(memberId) !== null)
-        throw new HoldfastError("REQUEST_INVALID", `a member ${memberId} exists`);
-      db.run(
-        "INSERT INTO members (id, sandbox, cli, options, submissions, settled_turns, created_at) VALUES (?, ?, ?, ?, 0, ?, ?)",
-        memberId,
-        parent.sandbox,
-        parent.cli,
-        JSON.stringify(parent.options),
-        source.settledTurns,
-        nowAt(),
-      );
+      const { sandbox, cli, options: given } = parent;
+      options.members.add({ id: memberId, sandbox, cli, options: given }, source.settledTurns);
       db.run(
         "INSERT INTO forks VALUES (?, ?, ?, 'prepared', ?, 0, NULL, NULL, ?, ?)",
         memberId,

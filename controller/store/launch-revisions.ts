@@ -8,7 +8,6 @@ import * as z from "zod/mini";
 import { HoldfastError } from "../../protocol/errors.ts";
 import type { TurnRow } from "./records.ts";
 import type { Database } from "./sqlite.ts";
-import type { Store } from "./store.ts";
 
 /** Of one member. Beyond: LAUNCH_LIMIT. A member's turns name their revisions, so none is dropped. */
 export const REVISIONS = 128;
@@ -23,33 +22,6 @@ export interface LaunchRevision {
 
 const Row = z.object({ sha256: z.string(), bytes: z.instanceof(Uint8Array), first_used_at: z.number() });
 const Sum = z.object({ revisions: z.number(), bytes: z.number() });
-
-/** The store's part that they are. */
-export function createLaunches({
-  db,
-  nowAt,
-  turn,
-}: LaunchesOptions): Pick<Store, "noteLaunch" | "launchOf" | "launchesOf"> {
-  return {
-    noteLaunch: (id, bytes, queuedMs) =>
-      db.write(() => {
-        const row = turn(id);
-        if (row === null) throw new HoldfastError("STORE_ERROR", `no turn ${id}`);
-        return noteLaunch(db, row, bytes, queuedMs, nowAt());
-      }),
-    launchOf(id) {
-      const found = turn(id);
-      return found?.launch == null ? null : readRevision(db, found.member, found.launch);
-    },
-    launchesOf: (id) => readRevisions(db, id),
-  };
-}
-
-interface LaunchesOptions {
-  db: Database;
-  nowAt: () => number;
-  turn(id: string): TurnRow | null;
-}
 
 /**
  * Keeps the member's revision, if it is a new one, and returns its digest. Inside a transaction.
@@ -72,14 +44,20 @@ function keepRevision(db: Database, member: string, bytes: Uint8Array, at: numbe
 }
 
 /** Keeps what the turn is launched with, and how long it waited for that. Inside a transaction. Throws as above. */
-function noteLaunch(db: Database, turn: TurnRow, bytes: Uint8Array, queuedMs: number, at: number): string {
+export function noteLaunch(
+  db: Database,
+  turn: TurnRow,
+  bytes: Uint8Array,
+  queuedMs: number,
+  at: number,
+): string {
   const sha256 = keepRevision(db, turn.member, bytes, at);
   db.run("UPDATE turns SET launch = ?, queued_ms = ? WHERE id = ?", sha256, queuedMs, turn.id);
   return sha256;
 }
 
 /** Null when the member never had it. Throws STORE_DAMAGED when its bytes are not those that were written. */
-function readRevision(db: Database, member: string, sha256: string): LaunchRevision | null {
+export function readRevision(db: Database, member: string, sha256: string): LaunchRevision | null {
   const row = db.row(
     Row,
     "SELECT sha256, bytes, first_used_at FROM launch_revisions WHERE member = ? AND sha256 = ?",
@@ -90,7 +68,7 @@ function readRevision(db: Database, member: string, sha256: string): LaunchRevis
 }
 
 /** All of the member's, oldest first. Throws STORE_DAMAGED. */
-function readRevisions(db: Database, member: string): LaunchRevision[] {
+export function readRevisions(db: Database, member: string): LaunchRevision[] {
   return db
     .rows(
       Row,

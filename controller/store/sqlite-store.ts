@@ -9,7 +9,8 @@ import { hostSettlement } from "../host-settlement.ts";
 import { decideFollow } from "./follow.ts";
 import { createForks } from "./forks.ts";
 import { createInspections } from "./inspections.ts";
-import { createLaunches } from "./launch-revisions.ts";
+import { noteLaunch, readRevision, readRevisions } from "./launch-revisions.ts";
+import { createMembers } from "./members.ts";
 import { MemberRow, SandboxRow, TurnRow } from "./records.ts";
 import { noteProcess, readResidents, replaceResidents } from "./residents.ts";
 import { settleMember } from "./settle.ts";
@@ -43,13 +44,8 @@ export function openStore(options: StoreOptions): Store {
 
   const unrequested = createUnrequested(db);
   const inspections = createInspections({ db, nowAt, turn, audit });
-
-  const openTurnOf = (id: string) =>
-    db.row(TurnRow, "SELECT * FROM turns WHERE member = ? AND ended_at IS NULL", id);
-  const forks = createForks({
-    ...{ db, nowAt, member, openTurnOf, claimNativeId, saveLocator, audit },
-    checkInspected: inspections.check,
-  });
+  const members = createMembers({ db, nowAt, member, audit });
+  const forks = createForks({ db, nowAt, members, member, inspections, claimNativeId, saveLocator, audit });
 
   function audit(what: string, subject: string, detail: string): void {
     db.run("INSERT INTO audit VALUES (?, ?, ?, ?)", nowAt(), what, subject, detail);
@@ -283,20 +279,7 @@ export function openStore(options: StoreOptions): Store {
         );
         db.run("INSERT INTO attestations VALUES (?, ?, ?)", id, nowAt(), JSON.stringify(reasons ?? []));
       }),
-    createMember: (row) =>
-      db.write(() => {
-        if (member(row.id) !== null) throw new HoldfastError("REQUEST_INVALID", `a member ${row.id} exists`);
-        db.run(
-          "INSERT INTO members (id, sandbox, cli, options, submissions, settled_turns, created_at) VALUES (?, ?, ?, ?, 0, 0, ?)",
-          row.id,
-          row.sandbox,
-          row.cli,
-          JSON.stringify(row.options),
-          nowAt(),
-        );
-        audit("member.create", row.id, row.sandbox);
-      }),
-
+    createMember: (row) => db.write(() => members.add(row, 0)),
     forkOf: forks.of,
     changeForks: (step) => db.write(() => step(forks)),
     setMemberOptions: (id, changed) =>
@@ -311,7 +294,7 @@ export function openStore(options: StoreOptions): Store {
         const owner = member(memberId);
         if (owner === null) throw new HoldfastError("MEMBER_UNKNOWN");
         if (turn(id) !== null) throw new HoldfastError("REQUEST_INVALID", `a turn ${id} exists`);
-        const open = openTurnOf(memberId);
+        const open = members.openTurnOf(memberId);
         if (open !== null) throw new HoldfastError("MEMBER_BUSY", `turn ${open.id} is ${open.state}`);
         inspections.check(memberId);
         forks.check(memberId);
@@ -336,8 +319,12 @@ export function openStore(options: StoreOptions): Store {
         const { applied, lost } = decision;
         const isSame = row.journal_id === journal.journalId && row.applied === applied;
         if (isSame && lost === null) return { applied, lost: [] };
-        const followed = "UPDATE sandboxes SET journal_id = ?, applied = ? WHERE id = ?";
-        db.run(followed, journal.journalId, applied, id);
+        db.run(
+          "UPDATE sandboxes SET journal_id = ?, applied = ? WHERE id = ?",
+          journal.journalId,
+          applied,
+          id,
+        );
         if (lost === null) return { applied, lost: [] };
         audit("sandbox.journal_changed", id, `${journal.journalId}: ${lost.reason}`);
         const ended = openTurnsOf(id).flatMap(({ id: turnId }) => {
@@ -385,7 +372,13 @@ export function openStore(options: StoreOptions): Store {
         return applied;
       }),
 
-    ...createLaunches({ db, nowAt, turn }),
+    noteLaunch: (id, bytes, queuedMs) =>
+      db.write(() => noteLaunch(db, present(turn(id)), bytes, queuedMs, nowAt())),
+    launchOf(id) {
+      const found = turn(id);
+      return found?.launch == null ? null : present(readRevision(db, found.member, found.launch));
+    },
+    launchesOf: (id) => readRevisions(db, id),
     residents: () => readResidents(db),
     setResidents: (id, seen) => db.write(() => replaceResidents(db, id, seen, nowAt())),
 

@@ -79,7 +79,7 @@ x"; ln -s ../db ${PATH}/deep/link; printf l >${PATH}/db-shm; printf l >${PATH}/d
   await copy(from, to, ["*-shm", `${PATH}/deep/log`]);
   const found = await asSlot(to, "find data -mindepth 1 -print0 | sort -z | tr '\\0' '|'; ls");
   const wanted = ["", "/db", "/deep", "/deep/Größe 🦑\nx", "/deep/link"].map((path) => `${PATH}${path}|`);
-  expect(found).toBe(`${wanted.join("")}cache\nconfig\ndata\nhome\nstate\n`);
+  expect(found).toBe(`${wanted.join("")}cache\nconfig\ndata\nhome\nstate\ntmp\n`);
   expect(readFileSync(join(to.root, PATH, "db"))).toEqual(Buffer.from([97, 0, 98, 255]));
   expect(readlinkSync(join(to.root, PATH, "deep/link"))).toBe("../db");
   for (const name of ["", "db", "deep"]) {

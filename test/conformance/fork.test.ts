@@ -14,6 +14,8 @@ import { MEMBER, startTestHost, type TestHost } from "../support/host.ts";
 import { play, tellOnFailure, userTexts } from "../support/turns.ts";
 import { until } from "../support/until.ts";
 
+const STILL_MS = 1500;
+
 let t: TestHost;
 let sandbox: string;
 let end: () => Promise<void> = async () => undefined;
@@ -51,6 +53,18 @@ function nativeFiles(member: string): Record<string, string> {
   );
 }
 
+/** The same, once they hold still: Kilo writes to its database for a moment behind its turn's end. */
+async function stillFiles(member: string): Promise<Record<string, string>> {
+  let last = nativeFiles(member);
+  let sinceMs = performance.now();
+  return until("native files that hold still", () => {
+    const now = nativeFiles(member);
+    if (JSON.stringify(now) !== JSON.stringify(last)) sinceMs = performance.now();
+    last = now;
+    return performance.now() - sinceMs >= STILL_MS && now;
+  });
+}
+
 /** What the last request held of the user's own words, one string a text. */
 const lastTexts = () => userTexts(t.model.mainRequests().at(-1));
 
@@ -65,7 +79,7 @@ for (const [cli, { manifest }] of DRIVERS) {
     const parent = memberOf(cli);
     await play(t, parent, "The code word is limpet.");
     await play(t, parent, "The second word is whelk.");
-    const before = { files: nativeFiles(parent), member: t.host.member(parent) };
+    const before = { files: await stillFiles(parent), member: t.host.member(parent) };
     const requests = t.model.requests().length;
 
     const fork = await t.host.forkMember({ from: parent, key: `key-${cli}` });
@@ -131,7 +145,7 @@ for (const [cli, { manifest }] of DRIVERS) {
 test("the controller dies while a fork is made; the same key makes it one member with one session", async () => {
   const parent = memberOf("codex");
   await play(t, parent, "The code word is limpet.");
-  const before = { files: nativeFiles(parent), member: t.host.member(parent) };
+  const before = { files: await stillFiles(parent), member: t.host.member(parent) };
   const lost = t.host.forkMember({ from: parent, key: "cut" }).catch((error: unknown) => error);
   const member = await until("the record", () => forkNamed("cut")?.member);
   await t.reopen();

@@ -31,7 +31,7 @@ interface Case {
 }
 
 const PIN = "http-agent-live-bridge";
-const OPENCODE = "/opt/holdfast/clis/opencode/bin/opencode";
+const OPENCODE = "/opt/holdfast/clis/opencode/node_modules/opencode-linux-x64/bin/opencode";
 
 const CASES: Readonly<Record<string, Case>> = {
   "an image label that says 3": {

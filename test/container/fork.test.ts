@@ -7,6 +7,7 @@ import type { CliName } from "../../protocol/locator.ts";
 import { PROTOCOL_OF_CLI } from "../../protocol/model-protocol.ts";
 import { MEMBER, startTestHost, type TestHost } from "../support/host.ts";
 import { play, tellOnFailure, userTexts } from "../support/turns.ts";
+import { until } from "../support/until.ts";
 import { digestsOf } from "./engine.ts";
 
 const SHELLS = [
@@ -65,7 +66,14 @@ test.for(SHELLS)(
       `The code word is limpet-${cli}.`,
       `mkdir r-${cli} && (cd r-${cli} && git init -q . && echo one > a && git add a && ${GIT} commit -qm one)`,
     );
-    const before = await stateOf(shell, parent);
+    let before = await stateOf(shell, parent);
+    // What the CLI writes behind its turn's end is its own.
+    await until("native files that hold still", async () => {
+      const earlier = before;
+      await new Promise((resolve) => setTimeout(resolve, 500));
+      before = await stateOf(shell, parent);
+      return JSON.stringify(before) === JSON.stringify(earlier);
+    });
     const locator = t.host.member(parent).locator;
     const requests = t.model.requests().length;
     const { member: fork } = await t.host.forkMember({ from: parent, key: `key-${cli}` });

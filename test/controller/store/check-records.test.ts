@@ -76,7 +76,8 @@ const BENT: Readonly<Record<string, RegExp[]>> = {
     [/^fork: m-1 is prepared, and its locator says otherwise$/],
   "INSERT INTO forks SELECT 'm-3', 'k', 'm-2', 'failed', locator, 0, NULL, NULL, 1, 1 FROM members WHERE id = 'm-2'":
     [
-      /^member: m-3 has settled 0 turns, its locator says 2$/,
+      /^fork: m-3 and its parent m-2 are not of one sandbox$/,
+      /^fork: m-3 is failed, and its locator says otherwise$/,
       /^fork: m-3 is failed, and its error says otherwise$/,
     ],
   "INSERT INTO forks SELECT 'm-1', 'k', 'm-2', 'made', locator, 0, NULL, NULL, 1, 1 FROM members WHERE id = 'm-2'":
@@ -102,12 +103,12 @@ test("a fork that is not made yet counts its parent's turns, and is no problem",
   const database = new DatabaseSync(file);
   database.exec(`
     INSERT INTO members (id, sandbox, cli, options, submissions, settled_turns, created_at)
-      SELECT 'm-fork', sandbox, cli, options, 0, settled_turns, 1 FROM members WHERE id = 'm-2';
-    INSERT INTO forks SELECT 'm-fork', 'k', 'm-2', 'prepared', locator, 0, NULL, NULL, 1, 1 FROM members WHERE id = 'm-2'`);
+      SELECT 'm-fork', sandbox, cli, options, 0, settled_turns, 1 FROM members WHERE id = 'm-1';
+    INSERT INTO forks SELECT 'm-fork', 'k', 'm-1', 'prepared', locator, 0, NULL, NULL, 1, 1 FROM members WHERE id = 'm-1'`);
   expect(checkStore(file).problems).toEqual([]);
   database.exec("UPDATE members SET settled_turns = 9 WHERE id = 'm-fork'");
   database.close();
-  expect(checkStore(file).problems).toEqual(["member: m-fork has settled 9 turns, its locator says 2"]);
+  expect(checkStore(file).problems).toEqual(["member: m-fork has settled 9 turns, its locator says 3"]);
 });
 
 test("numbers above the last turn's are no problem: a sandbox has taken them, and this store is older than it", () => {
