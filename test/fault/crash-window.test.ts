@@ -7,9 +7,9 @@ import { follow, play, tellOnFailure, userTexts } from "../support/turns.ts";
 
 const HOLDER = fileURLToPath(new URL("prompt-holder.ts", import.meta.url));
 const BUNDLE = JSON.parse(readFileSync(new URL("../../dist/bundle.json", import.meta.url), "utf8")) as {
-  clis: Array<{ cli: string; binary: string }>;
+  clis: Array<{ cli: string; command: string[] }>;
 };
-const OPENCODE = BUNDLE.clis.find(({ cli }) => cli === "opencode")?.binary ?? "";
+const OPENCODE = BUNDLE.clis.find(({ cli }) => cli === "opencode")?.command[0] ?? "";
 
 /** A turn whose bridge is killed while its prompt is on the way, and what becomes of it. */
 async function killedUnderway(mode: "held" | "swallowed") {
