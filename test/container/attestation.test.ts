@@ -137,7 +137,8 @@ const CASES: Readonly<Record<string, Case>> = {
       await putFiles(id, [{ ...plain(OPENCODE, Buffer.from("#!/bin/sh\nexit 0\n")), mode: 0o711 }]);
       return undefined;
     },
-    reason: /a file of the image was changed: \/opt\/holdfast\/clis\/opencode\/bin\/opencode \(changed\)$/,
+    reason:
+      /a file of the image was changed: \/opt\/holdfast\/clis\/opencode\/node_modules\/opencode-linux-x64\/bin\/opencode \(changed\)$/,
     starts: 0,
   },
   "a library that is loaded before all others": {
