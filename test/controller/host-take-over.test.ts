@@ -21,6 +21,8 @@ async function two() {
   bridge.answers["turn.recover"] = async () => ({ state: "active" });
   await bridge.untilAsked("turn.submit");
   const old = fake.host;
+  // What was on its way before the take-over is the old one's to apply, and no attempt to write behind it.
+  await until("the turn's first event", () => old.store.eventsOf("t-1").length > 0);
   const options = {
     directory: fake.directory,
     drivers: [fake.sandboxes],
