@@ -10,7 +10,13 @@ try {
   const options = soakOptions(process.argv.slice(2), () => randomInt(1, 2 ** 31));
   const again = `--seed ${options.seed} --turns ${options.turns} --members ${options.members} --clis ${options.clis.join(",")}`;
   say(`soak ${again}`);
-  const { turns, table, violations } = await runSoak(options, say);
+  const stop = new AbortController();
+  for (const name of ["SIGINT", "SIGTERM"] as const)
+    process.on(name, () => {
+      say(`${name}: the soak ends after this step`);
+      stop.abort();
+    });
+  const { turns, table, violations } = await runSoak(options, say, stop.signal);
   process.stdout.write(`${table}\n`);
   for (const violation of violations) say(violation);
   say(

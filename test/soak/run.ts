@@ -22,7 +22,12 @@ export interface SoakEnd {
   violations: string[];
 }
 
-export async function runSoak(options: SoakOptions, say: (line: string) => void): Promise<SoakEnd> {
+/** @param signal ends it after the step that runs, like its limit of time */
+export async function runSoak(
+  options: SoakOptions,
+  say: (line: string) => void,
+  signal: AbortSignal = new AbortController().signal,
+): Promise<SoakEnd> {
   const startedMs = performance.now();
   const ends: Array<() => Promise<void>> = [];
   try {
@@ -36,7 +41,7 @@ export async function runSoak(options: SoakOptions, say: (line: string) => void)
     );
     const violations: string[] = [];
     for (let step = 1; soak.tally.turns() < options.turns && violations.length === 0; step += 1) {
-      if (performance.now() - startedMs > options.limitMs) break;
+      if (signal.aborted || performance.now() - startedMs > options.limitMs) break;
       const fault = soak.chance.weighted(faults);
       violations.push(
         ...(await takeStep(soak, step, fault).catch((error: unknown) => [
