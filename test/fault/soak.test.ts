@@ -15,7 +15,7 @@ const SHORT = [
   "--seed",
   "5",
   "--limit-s",
-  "20",
+  "15",
   "--shared-engine",
 ];
 
