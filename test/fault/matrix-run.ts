@@ -13,7 +13,7 @@ import { play, userTexts } from "../support/turns.ts";
 import { until, within } from "../support/until.ts";
 import { withChild } from "./child.ts";
 import { judge } from "./judge.ts";
-import { type Held, HOLDS } from "./matrix-states.ts";
+import { exits, type Held, HOLDS } from "./matrix-states.ts";
 import type { Cell } from "./matrix-table.ts";
 import { isBridge, type Place, type PlaceProcess, placeOf } from "./place.ts";
 
@@ -175,9 +175,13 @@ async function strike(stage: Stage, cell: Cell, held: Held, member: string): Pro
     case "bridge":
       process.kill(present(place.find(isBridge)).pid, "SIGKILL");
       break;
-    case "cli":
+    case "cli": {
+      const before = exits(held);
       process.kill((await until("the CLI's process", () => place.find(held.isCli))).pid, "SIGKILL");
+      // With its turn over, only the next one would meet the news.
+      if (cell.state === "settled") await until("the bridge's news of it", () => exits(held) > before);
       break;
+    }
     case "container":
       await place.kill();
       break;

@@ -56,7 +56,9 @@ const recorded = (type: string) => async (held: Held, turn: string) => {
   await until(`event ${type}`, () => recordedTypes(held.t.directory, turn).includes(type), SEEN_MS);
 };
 
-const exits = ({ place }: Held) => place.read("/var/lib/holdfast/journal").split('"state":"exited"').length;
+/** How many exits of its CLIs the bridge has seen in its life. */
+export const exits = ({ place }: Held): number =>
+  place.read("/var/lib/holdfast/journal").split('"state":"exited"').length;
 
 export const HOLDS: Readonly<Record<State, Hold>> = {
   unsent: {

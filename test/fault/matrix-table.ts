@@ -39,11 +39,18 @@ const UNDER_SUBMISSION: readonly Outcome[] = ["not_sent", "unknown", "failed"];
 /** It goes to one who is back, or it met one who was just dying. */
 const HANDED_OVER: readonly Outcome[] = ["completed", "not_sent"];
 
-/** The bare engine asks the bridge to stop, and the bridge aborts its turn in order. */
+/** The bare engine asks the bridge to stop, and the bridge aborts its turn in order, unless it ended before the engine was back. */
 const ROWS: Readonly<Record<State, readonly [...Array<readonly Outcome[]>]>> = {
   //             controller      bridge             cli                container          engine         engine, bare
   unsent: [["not_sent"], HANDED_OVER, HANDED_OVER, HANDED_OVER, ["completed"], HANDED_OVER],
-  preparing: [["completed"], ["not_sent"], ["refused"], ["not_sent"], ["completed"], ["not_sent", "aborted"]],
+  preparing: [
+    ["completed"],
+    ["not_sent"],
+    ["refused"],
+    ["not_sent"],
+    ["completed"],
+    [...HANDED_OVER, "aborted"],
+  ],
   gating: [["completed"], ["not_sent"], ["not_sent"], ["not_sent"], ["completed"], ["not_sent", "aborted"]],
   submitting: [
     ["completed"],
@@ -51,7 +58,7 @@ const ROWS: Readonly<Record<State, readonly [...Array<readonly Outcome[]>]>> = {
     UNDER_SUBMISSION,
     UNDER_SUBMISSION,
     ["completed"],
-    [...UNDER_SUBMISSION, "aborted"],
+    [...UNDER_SUBMISSION, "aborted", "completed"],
   ],
   streaming: [["completed"], ["unknown"], ["failed"], ["unknown"], ["completed"], ["aborted"]],
   tool: [["completed"], ["unknown"], ["failed"], ["unknown"], ["completed"], ["aborted"]],
