@@ -15,6 +15,7 @@ test.each(["opencode", "kilo"] as const)("the driver of %s says what it can and 
     asksQuestions: true,
     reportsUsage: true,
     hasSubagents: true,
+    fork: { when: "at_once", state: `data/${cli}`, except: ["*.db-shm", `data/${cli}/log`] },
     ranges: {},
   });
 });

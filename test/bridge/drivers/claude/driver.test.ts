@@ -35,6 +35,7 @@ test("the manifest says what it can and what it lacks, and what holds for some v
     asksQuestions: true,
     reportsUsage: true,
     hasSubagents: true,
+    fork: { when: "with_first_turn", state: "home/.claude/projects", except: [] },
     ranges: CLAUDE_RANGES,
   });
   for (const range of Object.values(CLAUDE_RANGES)) {

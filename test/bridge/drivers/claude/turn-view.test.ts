@@ -14,10 +14,11 @@ function view(): TurnView {
 }
 
 const life = (state: string, uuid = OWN) => known({ type: "command_lifecycle", command_uuid: uuid, state });
+const rowOf = (text: string) => `row-of-${text.replaceAll(/\W/g, "-")}`;
 const said = (text: string, more: Record<string, unknown> = {}) =>
   known({
     type: "assistant",
-    uuid: `row of ${text}`,
+    uuid: rowOf(text),
     message: { id: `msg of ${text}`, model: "m1", content: [{ type: "text", text }] },
     ...more,
   });
@@ -91,7 +92,7 @@ test("the end waits for subagents and for what the CLI makes of them, and the te
   expect(turn.graceOver()).toEqual([]);
   expect(kinds(feed(turn, said("Noticed."), result()))).toEqual(["progress", "text", "end_expected"]);
   expect(turn.graceOver()).toMatchObject([
-    { kind: "native_end", status: "completed", tail: { id: "row of Noticed." } },
+    { kind: "native_end", status: "completed", tail: { id: rowOf("Noticed.") } },
   ]);
 });
 

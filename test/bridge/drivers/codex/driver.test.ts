@@ -12,6 +12,7 @@ test("the manifest says what codex can, and what it lacks", () => {
     asksQuestions: true,
     reportsUsage: true,
     hasSubagents: true,
+    fork: { when: "at_once", state: "home/.codex/sessions", except: [] },
     ranges: {},
   });
 });

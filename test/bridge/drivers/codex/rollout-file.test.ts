@@ -5,13 +5,14 @@ import { readRecord } from "../../../../bridge/drivers/codex/rollout-file.ts";
 import type { Slot } from "../../../../bridge/slots.ts";
 import { temporaryDirectory } from "../../../support/temporary-directory.ts";
 
-const slot = { user: null, markValue: "none" } as Slot;
+const slotIn = (root: string) => ({ user: null, root, markValue: "none" }) as Slot;
 
 async function linesOf(content: string | Buffer, pieceBytes?: number): Promise<string[]> {
-  const path = join(temporaryDirectory(), "a record's file.jsonl");
+  const directory = temporaryDirectory();
+  const path = join(directory, "a record's file.jsonl");
   writeFileSync(path, content);
   const lines: string[] = [];
-  expect(await readRecord(slot, path, (line) => lines.push(line), null, pieceBytes)).toBe(true);
+  expect(await readRecord(slotIn(directory), path, (line) => lines.push(line), null, pieceBytes)).toBe(true);
   return lines;
 }
 
@@ -35,6 +36,7 @@ test("P25: pieces of any size give the same lines, with characters of several by
 
 test("what is no file is none, and what can't be read is an error and no loss", async () => {
   const directory = temporaryDirectory();
+  const slot = slotIn(directory);
   const none = join(directory, "none");
   expect(await readRecord(slot, none, () => undefined)).toBe(false);
   mkdirSync(none);

@@ -13,6 +13,7 @@ test("the manifest says what pi can, and what it lacks", () => {
     asksQuestions: true,
     reportsUsage: true,
     hasSubagents: false,
+    fork: { when: "at_once", state: "home/.pi/agent/sessions", except: [] },
     ranges: {},
   });
 });
