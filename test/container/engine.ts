@@ -15,7 +15,8 @@ import { runInImage } from "../../sandbox-image/image-store.ts";
 import { onlyFileOf, type TarEntry, tarStream } from "../../sandbox-image/tar.ts";
 import { testLabel } from "../../scripts/leftovers.ts";
 
-const socketPath = engineSocket(process.env.DOCKER_HOST);
+export const engineSocketPath = engineSocket(process.env.DOCKER_HOST);
+const socketPath = engineSocketPath;
 const run = process.env.HOLDFAST_TEST_RUN ?? "none";
 const LIMIT_MS = 60_000;
 
