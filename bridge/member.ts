@@ -208,8 +208,8 @@ export function createMember(options: MemberOptions): Member {
   }
 
   async function prepare(submission: Submission, signal: AbortSignal): Promise<Preparation> {
-    await resting;
-    await retiring;
+    // A retirement that failed has said so; the launch reaps the slot itself before it starts anything.
+    await Promise.allSettled([resting, retiring]);
     const facts = factsOf(submission);
     let decision = decideContext(facts);
     if (decision.kind === "resume" || (decision.kind === "decided" && decision.status === "NEW")) {

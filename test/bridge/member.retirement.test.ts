@@ -187,6 +187,25 @@ test("D3: an exit that is not confirmed leaves the turn settled; the next launch
   });
 });
 
+test("D3: the same with a retirement that fails while the next turn waits for it", async () => {
+  const scene = new Scene();
+  const { finish } = await scene.begin();
+  while (scene.driver.residents.length === 0) await settled();
+  const exit = Promise.withResolvers<Array<typeof STUCK>>();
+  scene.resident(0).retireReason = RETRIED;
+  scene.resident(0).answers.stop = () => exit.promise;
+  await finish();
+  const next = await scene.begin();
+  for (let at = 0; at < 20; at += 1) await settled();
+  expect(scene.order.at(-1)).toBe(`process 1 retired: ${RETRIED}`);
+  exit.resolve([STUCK]);
+  expect(await next.finish()).toMatchObject({
+    outcome: "completed",
+    context: "RESTORED",
+    processGeneration: 2,
+  });
+});
+
 test("a reason that comes between turns counts before the next one: no turn goes into that process", async () => {
   const scene = new Scene();
   await scene.turn();

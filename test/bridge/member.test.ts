@@ -255,16 +255,16 @@ test("a process that ends between turns is reported, its slot emptied, and the n
   expect(processStates()).toEqual(["started 1", "ready 1", "exited 1", "started 2", "ready 2"]);
 });
 
-test("no process is started beside children that could not be ended; the next try looks again", async () => {
+// That a launch starts nothing beside what it can't end, and names it: test/container/reaping.test.ts.
+test("children that could not be ended are told, and left to the next launch", async () => {
   const { prepare, driver, log } = await retained();
   const [resident] = driver.residents;
   if (resident === undefined) throw new Error("no resident");
   resident.answers.stop = async () => [STUCK];
   driver.exit(9);
-  expect(await codeOf(prepare(NEXT_SUBMISSION))).toBe("PROCESS_LEFT");
-  expect(driver.launches).toHaveLength(1);
-  expect(log.lines.map(({ what }) => what)).toContain("slot not empty");
   expect(await prepare(NEXT_SUBMISSION)).toMatchObject({ status: "RESTORED" });
+  expect(driver.launches).toHaveLength(2);
+  expect(log.lines.map(({ what }) => what)).toContain("slot not empty");
 });
 
 test("a turn that leaves its process unusable retires it; a failed retirement changes no settlement", async () => {
