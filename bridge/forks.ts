@@ -12,6 +12,13 @@ import type { NativeFork } from "./drivers/driver.ts";
 import type { Member } from "./member.ts";
 import { copySlotState } from "./slot-copy.ts";
 
+/**
+ * A copy that lacks the parent's last settled turn may have come too early: Claude Code writes its transcript up to some
+ * hundred ms behind its turn's end (measured), and nothing tells when. So it is copied again, so often, with such waits.
+ */
+const COPIES = 5;
+const AGAIN_MS = 500;
+
 export interface ForksOptions {
   clock: Clock;
   memberOf(id: string, launch: Launch): Member;
@@ -43,16 +50,24 @@ export function createForks(options: ForksOptions): Forks {
       throw new HoldfastError("REQUEST_INVALID", "a member that has taken a turn can't become a fork");
     const child = options.memberOf(member, launch);
     const source = options.memberOf(parent, launch);
-    const isMoved = options.lastNumber(parent) > parentNumber;
-    if (isMoved || options.hasOpenTurn(parent))
-      throw new HoldfastError(
-        "MEMBER_BUSY",
-        "the parent has taken a turn that the host has not heard of yet",
-      );
-    await source.atRest((from) =>
-      child.atRest((to) => copy({ from, to, path: native.state, except: native.except, clock })),
-    );
-    return { session: await child.fork(launch, locator, stopping.signal) };
+    for (let copies = 1; ; copies += 1) {
+      const isMoved = options.lastNumber(parent) > parentNumber;
+      if (isMoved || options.hasOpenTurn(parent))
+        throw new HoldfastError(
+          "MEMBER_BUSY",
+          "the parent has taken a turn that the host has not heard of yet",
+        );
+      try {
+        await source.atRest((from) =>
+          child.atRest((to) => copy({ from, to, path: native.state, except: native.except, clock })),
+        );
+        return { session: await child.fork(launch, locator, stopping.signal) };
+      } catch (error) {
+        const isLost = error instanceof HoldfastError && error.code === "CONTEXT_LOST";
+        if (!isLost || copies === COPIES || stopping.signal.aborted) throw error;
+      }
+      await new Promise<void>((resolve) => clock.after(AGAIN_MS, resolve));
+    }
   }
 
   return {

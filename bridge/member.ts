@@ -263,10 +263,7 @@ export function createMember(options: MemberOptions): Member {
       return working;
     },
     fork: (given, locator, signal) =>
-      startAlone(async () => {
-        if (driver.fork === null) return null;
-        return driver.fork(await launchRequest(given, signal), locator);
-      }),
+      startAlone(async () => driver.fork(await launchRequest(given, signal), locator)),
     turnEnded(settlement) {
       member.active = null;
       if (residence === null) return;

@@ -225,10 +225,10 @@ export interface Driver {
   launch(request: LaunchRequest, locator: Locator | null): Promise<LaunchResult>;
   /**
    * Forks the locator's conversation, which was copied into this slot, and ends its process again. The new session holds
-   * the whole history up to the locator's tail, which is checked. Null for a CLI that does not fork at once. Throws
-   * CONTEXT_LOST when the copy is not the locator's conversation; what else it throws may pass.
+   * the whole history up to the locator's tail, which is checked. Null from a CLI that forks with its first turn: only the
+   * copy has been checked. Throws CONTEXT_LOST when the copy is not the locator's conversation; what else it throws may pass.
    */
-  readonly fork: ((request: LaunchRequest, locator: Locator) => Promise<ForkedSession>) | null;
+  fork(request: LaunchRequest, locator: Locator): Promise<ForkedSession | null>;
   /** After a death around the submission: was this message stored by the CLI? Starts a process of its own for it. */
   proveDelivery(
     request: LaunchRequest,

@@ -12,7 +12,7 @@ const NATIVE: NativeFork = { when: "at_once", state: "data/cli", except: ["*-shm
 const ASKED = PARAMS["member.fork"];
 const SESSION = RESULTS["member.fork"].session;
 
-function scene(options: { native?: NativeFork | null; copy?: typeof copySlotState } = {}) {
+function scene(options: { native?: NativeFork | null; copy?: typeof copySlotState; fork?: () => void } = {}) {
   const calls: string[] = [];
   const copies: SlotCopy[] = [];
   const numbers = new Map<string, number>([["m-1", 3]]);
@@ -29,11 +29,13 @@ function scene(options: { native?: NativeFork | null; copy?: typeof copySlotStat
       },
       async fork() {
         calls.push(`${id} forks`);
+        options.fork?.();
         return SESSION;
       },
     }) as unknown as Member;
+  const clock = new FakeClock();
   const forks = createForks({
-    clock: new FakeClock(),
+    clock,
     memberOf: member,
     forkOf: () => (options.native === undefined ? NATIVE : options.native),
     hasOpenTurn: (id) => open.has(id),
@@ -45,7 +47,7 @@ function scene(options: { native?: NativeFork | null; copy?: typeof copySlotStat
         calls.push("copied");
       }),
   });
-  return { forks, calls, copies, numbers, open };
+  return { clock, forks, calls, copies, numbers, open };
 }
 
 test("the parent rests while its state is copied, and the child's CLI forks the copy afterwards", async () => {
@@ -90,9 +92,58 @@ test("a CLI without a fork, a child with turns and a parent that moved on are re
   for (const { calls } of [used, moved, busy]) expect(calls).toEqual([]);
 });
 
+const lost = () => new HoldfastError("CONTEXT_LOST", "the history lacks the last settled turn");
+
+test("a copy without the last settled turn came too early: it is made again, and the parent may rest in between", async () => {
+  let early = 2;
+  const { clock, forks, calls } = scene({
+    fork() {
+      early -= 1;
+      if (early >= 0) throw lost();
+    },
+  });
+  const forking = forks.fork(ASKED);
+  for (const _again of [1, 2]) {
+    await settled();
+    expect(calls.at(-1)).toBe("m-2 forks");
+    await clock.elapse(500);
+  }
+  expect(await forking).toEqual({ session: SESSION });
+  expect(calls.filter((call) => call === "copied")).toHaveLength(3);
+});
+
+test("a parent that takes a turn while its fork waits for its history is left alone", async () => {
+  const { clock, forks, open, copies } = scene({
+    fork() {
+      throw lost();
+    },
+  });
+  const forking = expect(forks.fork(ASKED)).rejects.toMatchObject({ code: "MEMBER_BUSY" });
+  await settled();
+  open.add("m-1");
+  await clock.elapse(500);
+  await forking;
+  expect(copies).toHaveLength(1);
+});
+
+test("what is lost stays lost: some copies later the fork has failed", async () => {
+  const { clock, forks, copies } = scene({
+    fork() {
+      throw lost();
+    },
+  });
+  const forking = expect(forks.fork(ASKED)).rejects.toMatchObject({ code: "CONTEXT_LOST" });
+  for (let copy = 1; copy < 5; copy += 1) {
+    await settled();
+    await clock.elapse(500);
+  }
+  await forking;
+  expect(copies).toHaveLength(5);
+});
+
 test("a copy that fails ends the fork, lets the parent go on, and leaves nothing under way", async () => {
-  const { forks, calls } = scene({ copy: () => Promise.reject(new HoldfastError("CONTEXT_LOST", "gone")) });
-  await expect(forks.fork(ASKED)).rejects.toMatchObject({ code: "CONTEXT_LOST" });
+  const { forks, calls } = scene({ copy: () => Promise.reject(new HoldfastError("DISK_FULL", "full")) });
+  await expect(forks.fork(ASKED)).rejects.toMatchObject({ code: "DISK_FULL" });
   expect(calls.at(-1)).toBe("m-1 goes on");
   await settled();
   await forks.stop();

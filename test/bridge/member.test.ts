@@ -456,7 +456,7 @@ test("a member with an active turn is not at rest; a reader that fails keeps nob
   expect((await prepare(NEXT_SUBMISSION)).kind).toBe("ready");
 });
 
-test("a fork is the driver's, in this slot, from a process of its own; a driver without one leaves it to the turn", async () => {
+test("a fork is the driver's, in this slot, from a process of its own; one without a session leaves it to the turn", async () => {
   const { member, driver, prepare } = scene();
   const { signal } = new AbortController();
   expect(await member.fork(LAUNCH, LOCATOR, signal)).toBeNull();

@@ -151,7 +151,7 @@ export function fakeDriver(): FakeDriver {
       driver.launches.push({ request, locator });
       return driver.onLaunch(request, locator);
     },
-    fork: null,
+    fork: async () => null,
     proveDelivery: (request, _nativeId, _nativeMessage) => {
       driver.launches.push({ request, locator: null });
       return driver.onProve();

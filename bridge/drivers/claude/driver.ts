@@ -130,7 +130,11 @@ export function createClaudeDriver(ranges: DriverManifest["ranges"] = CLAUDE_RAN
   return {
     manifest,
     launch,
-    fork: null,
+    async fork(request, locator) {
+      const lost = problemBefore(locator, request) ?? (await missingHistory(request.slot, locator));
+      if (lost !== null) throw new HoldfastError("CONTEXT_LOST", lost);
+      return null;
+    },
     // Its transcript is written later than the model is called: what is not there proves nothing.
     proveDelivery: async () => "unclear",
   };

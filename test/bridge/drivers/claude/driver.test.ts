@@ -205,3 +205,12 @@ test("laws 3, 11: whether a lost message was stored is not known", async () => {
   const rig = await standInRig();
   expect(await rig.driver.proveDelivery(rig.request(), ID, "m")).toBe("unclear");
 });
+
+test("a fork is a copy with the last settled turn in it: no process, no session, and lost without that turn", async () => {
+  const rig = await standInRig();
+  const locator = savedIn(rig);
+  const driver = createClaudeDriver();
+  expect(await driver.fork(rig.request(), locator)).toBeNull();
+  const later = { ...locator, tail: { role: "assistant", id: "a9" } as const };
+  await expect(driver.fork(rig.request(), later)).rejects.toMatchObject({ code: "CONTEXT_LOST" });
+});
