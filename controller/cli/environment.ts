@@ -28,16 +28,23 @@ export interface Environment {
   variables: NodeJS.ProcessEnv;
 }
 
+const SETTINGS: readonly string[] = ["HOLDFAST_STORE", "HOLDFAST_DIST", "HOLDFAST_LABELS"];
+/** Set by programs around this one: the checkout's checks, the script of their engine, a slot when this runs inside of one. */
+const NO_SETTING =
+  /^HOLDFAST_(TEST_[A-Z_]+|MATRIX_[A-Z]+|SKIP_CONTAINERS|ENGINE_ROOT|SLOT|MODEL_KEY|PI_SETUP)$/;
+
 /**
  * HOLDFAST_STORE: folder of the store. HOLDFAST_LABELS: `name=value,name=value`. DOCKER_HOST: the engine, where it is a
- * Unix socket. HOLDFAST_DIST: what the image build wrote. A variable that is empty counts as not set. Throws USAGE.
+ * Unix socket. HOLDFAST_DIST: what the image build wrote. Throws USAGE for one that is empty, wrong or unknown, also
+ * where an option stands in its place; DOCKER_HOST and the system's own count as not set when they are empty.
  */
 export function readEnvironment(values: Values, variables: NodeJS.ProcessEnv): Environment {
+  refuseStrange(variables);
   const root = fileURLToPath(new URL("../..", import.meta.url));
   const dataHome = variables.XDG_DATA_HOME || join(variables.HOME || homedir(), ".local", "share");
   const given = text(values, "store");
   if (given === "") throw new HoldfastError("USAGE", "--store needs a folder");
-  const named = given ?? (variables.HOLDFAST_STORE || undefined);
+  const named = given ?? variables.HOLDFAST_STORE;
   return {
     storeDirectory: named === undefined ? join(dataHome, "holdfast") : resolve(named),
     takeOver: values["take-over"] === true,
@@ -49,6 +56,17 @@ export function readEnvironment(values: Values, variables: NodeJS.ProcessEnv): E
     node: process.execPath,
     variables,
   };
+}
+
+/** A slip in a name, or a value that a script lost, must not pass as the default. */
+function refuseStrange(variables: NodeJS.ProcessEnv): void {
+  for (const [name, value] of Object.entries(variables)) {
+    if (!name.startsWith("HOLDFAST_") || NO_SETTING.test(name)) continue;
+    if (!SETTINGS.includes(name)) {
+      throw new HoldfastError("USAGE", `${name} sets nothing here; there are ${SETTINGS.join(", ")}`);
+    }
+    if (value === "") throw new HoldfastError("USAGE", `${name} is empty: give it a value, or unset it`);
+  }
 }
 
 function readLabels(list: string): Record<string, string> {

@@ -22,18 +22,40 @@ test("the store is the option's, else the variable's, else the user's data folde
     readEnvironment(values, variables).storeDirectory;
   expect(at({ store: "rel" }, { HOLDFAST_STORE: "/v" })).toBe(resolve("rel"));
   expect(at({}, { HOLDFAST_STORE: "/v", HOME: "/h" })).toBe("/v");
-  expect(at({}, { HOLDFAST_STORE: "", XDG_DATA_HOME: "/x", HOME: "/h" })).toBe("/x/holdfast");
+  expect(at({}, { XDG_DATA_HOME: "/x", HOME: "/h" })).toBe("/x/holdfast");
   expect(at({}, { XDG_DATA_HOME: "", HOME: "/h" })).toBe("/h/.local/share/holdfast");
   expect(() => at({ store: "" }, {})).toThrow("--store needs a folder");
 });
 
 test("labels are read as pairs, and written as they were read", () => {
   const labels = (list: string) => readEnvironment({}, { HOLDFAST_LABELS: list }).labels;
-  expect(labels("")).toEqual({});
+  expect(readEnvironment({}, {}).labels).toEqual({});
   expect(labels("a=1,b.c=x=y")).toEqual({ a: "1", "b.c": "x=y" });
   expect(labelList(labels("a=1,b.c=x=y"))).toBe("a=1,b.c=x=y");
   expect(() => labels("a")).toThrow("HOLDFAST_LABELS takes name=value");
   expect(() => labels("=a")).toThrow("HOLDFAST_LABELS takes name=value");
+});
+
+test("S16: a variable of ours that is unknown, empty or wrong is refused by its name, also where an option overrides it", () => {
+  const read = (variables: NodeJS.ProcessEnv) => () => readEnvironment({ store: "/s" }, variables);
+  const refused = (text: string) => expect.objectContaining({ code: "USAGE", message: text });
+  for (const name of ["HOLDFAST_STORES", "HOLDFAST_", "HOLDFAST_Store", "HOLDFAST_TESTS"]) {
+    expect(read({ [name]: "/v" })).toThrow(
+      refused(`${name} sets nothing here; there are HOLDFAST_STORE, HOLDFAST_DIST, HOLDFAST_LABELS`),
+    );
+  }
+  for (const name of ["HOLDFAST_STORE", "HOLDFAST_DIST", "HOLDFAST_LABELS"]) {
+    expect(read({ [name]: "" })).toThrow(refused(`${name} is empty: give it a value, or unset it`));
+  }
+  expect(read({ HOLDFAST_LABELS: "nonsense" })).toThrow("HOLDFAST_LABELS takes name=value");
+  const around = {
+    HOLDFAST_TEST_RUN: "r",
+    HOLDFAST_SKIP_CONTAINERS: "",
+    HOLDFAST_SLOT: "s",
+    holdfast: "",
+    HOLD: "",
+  };
+  expect(read(around)().storeDirectory).toBe("/s");
 });
 
 test("what the build wrote is beside the program, or where the variable says", () => {
