@@ -5,7 +5,7 @@ import { appendFileSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import { setTimeout as after } from "node:timers/promises";
-import type { Script, Step } from "./script.ts";
+import type { Flood, Script, Step } from "./script.ts";
 
 const [scriptPath = "", ...args] = process.argv.slice(2);
 const script = JSON.parse(readFileSync(scriptPath, "utf8")) as Script;
@@ -45,12 +45,13 @@ async function perform(step: Step, own: string): Promise<void> {
     }
   } else if ("stderr" in step) process.stderr.write(step.stderr);
   else if ("begin" in step) await begin(own);
-  else if ("answer" in step) await say(step.answer);
+  else if ("answer" in step) await say([step.answer]);
   else if ("result" in step) await print({ ...RESULT, ...step.result });
   else if ("lineBytes" in step) {
     const [head, tail] = ['{"type":"big","text":"', '"}\n'];
     await write(head + "x".repeat(step.lineBytes - head.length - tail.length) + tail);
-  } else if ("endless" in step) for (;;) await write("x".repeat(64 * 1024));
+  } else if ("flood" in step) await flood(step.flood);
+  else if ("endless" in step) for (;;) await write("x".repeat(64 * 1024));
   else if ("until" in step) {
     for (let at = seen.indexOf(step.until); at < 0; at = seen.indexOf(step.until)) {
       await new Promise<void>((resolve) => {
@@ -72,7 +73,14 @@ async function begin(own: string): Promise<void> {
   await print({ type: "user", uuid: own, message, parent_tool_use_id: null, isReplay: true, ...more });
 }
 
-async function say(text: string): Promise<void> {
+async function flood({ messages, pieces, chars }: Flood): Promise<void> {
+  const piece = "x".repeat(chars);
+  for (let at = 0; at < messages; at += 1) await say(Array.from({ length: pieces }, () => piece));
+  appendFileSync(`${scriptPath}.done`, ".");
+}
+
+/** One message of the model, its text in these pieces. */
+async function say(pieces: readonly string[]): Promise<void> {
   answers += 1;
   const more = { session_id: session, parent_tool_use_id: null };
   const stream = (event: object) => print({ type: "stream_event", event, ...more });
@@ -80,11 +88,12 @@ async function say(text: string): Promise<void> {
   const head = { id: `msg_${answers}`, type: "message", role: "assistant", model: "m1", usage };
   await stream({ type: "message_start", message: { ...head, content: [] } });
   await stream({ type: "content_block_start", index: 0, content_block: { type: "text", text: "" } });
-  await stream({ type: "content_block_delta", index: 0, delta: { type: "text_delta", text } });
+  for (const text of pieces)
+    await stream({ type: "content_block_delta", index: 0, delta: { type: "text_delta", text } });
   await print({
     type: "assistant",
-    uuid: `00000000-0000-4000-8000-00000000000${answers}`,
-    message: { ...head, content: [{ type: "text", text }] },
+    uuid: `00000000-0000-4000-8000-${String(answers).padStart(12, "0")}`,
+    message: { ...head, content: [{ type: "text", text: pieces.join("") }] },
     ...more,
   });
   await stream({ type: "content_block_stop", index: 0 });

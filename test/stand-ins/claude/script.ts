@@ -15,6 +15,8 @@ export type Step =
   | { result: Record<string, unknown> }
   /** One legal message of so many bytes. */
   | { lineBytes: number }
+  /** Streamed answers, each in pieces; the file `SCRIPT.done` has a byte more when all of them are read. */
+  | { flood: Flood }
   /** Writes without a line feed for ever. */
   | { endless: true }
   /** Waits for a message of this kind: its `type`, or the `subtype` of a control request. */
@@ -22,6 +24,12 @@ export type Step =
   | { afterMs: number }
   | { closeStdout: true }
   | { exit: number };
+
+export interface Flood {
+  messages: number;
+  pieces: number;
+  chars: number;
+}
 
 export interface Script {
   /** The session that it names; default: the one that it was told. */
