@@ -9,7 +9,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { type Journal, openJournal } from "../../bridge/journal.ts";
 import { encodeRecord, readRecords } from "../../bridge/journal-record.ts";
 import { HoldfastError } from "../../protocol/errors.ts";
@@ -317,6 +317,29 @@ test("a long backlog is not written anew with every append", async () => {
   expect(files.size).toBe(1);
 });
 
+test("S17: what is appended, and what a rewrite keeps, is encoded once: the same bytes are counted and written", async () => {
+  const path = join(temporaryDirectory(), "journal");
+  const encodings = vi.spyOn(JSON, "stringify");
+  onTestFinished(() => encodings.mockRestore());
+  const times = (part: string) =>
+    encodings.mock.results.filter(({ value }) => String(value).includes(part)).length;
+  const first = await open(path);
+  for (let n = 1; n <= 3; n += 1) await first.append(bulky(500_000));
+  expect(times("xxxx")).toBe(3);
+  await first.close();
+  const file = statSync(path).ino;
+  encodings.mockClear();
+  // A life begins with a rewrite.
+  await open(path);
+  expect(statSync(path).ino).not.toBe(file);
+  const lines = readFileSync(path, "utf8").trimEnd().split("\n");
+  expect(lines.filter((line) => line.includes("xxxx"))).toHaveLength(3);
+  expect(times("")).toBe(lines.length);
+  expect(times("xxxx")).toBe(3);
+  expect(statSync(path).mode & 0o777).toBe(0o600);
+  expect(existsSync(`${path}.new`)).toBe(false);
+});
+
 test("a rewrite that fails costs nothing: the old file goes on", async () => {
   const directory = join(temporaryDirectory(), "state");
   const log = keptLog();
@@ -327,7 +350,7 @@ test("a rewrite that fails costs nothing: the old file goes on", async () => {
   expect(log.lines.map(({ what }) => what)).toContain("the journal could not be rewritten");
 });
 
-test("a crash in the middle of a rewrite leaves the old file, and no half of the new one is used", async () => {
+test("S17: a crash in the middle of a rewrite leaves the old file, and no half of the new one is used", async () => {
   const path = join(temporaryDirectory(), "journal");
   const first = await open(path);
   await first.append(accepted("t-1", 1));

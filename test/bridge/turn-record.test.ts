@@ -155,7 +155,7 @@ test("a long detail is shortened, so that the settlement fits its schema", () =>
   expect(Settlement.safeParse(record.conclude(NATIVE, null, false)).success).toBe(true);
 });
 
-test("each stage is measured from the last one that was passed; a skipped one is null", () => {
+test("S20: each stage is measured from the last one that was passed; a skipped one is null", () => {
   const clock = new FakeClock();
   const record = createTurnRecord(clock);
   clock.advance(2);

@@ -153,7 +153,7 @@ test("the text reaches the CLI exactly as it was submitted, once", async () => {
   expect(stage.resident.prompts).toEqual([text]);
 });
 
-test("nothing is submitted before the intent is durable", async () => {
+test("law 3, S18: nothing is submitted before the intent is durable", async () => {
   const stage = new Stage();
   const intent = stage.hold("turn.submitting");
   await stage.start();
@@ -603,7 +603,7 @@ test("an earlier process that ends while the turn is prepared is not told as the
   expect(stage.settlement().error?.message).toContain("code 1");
 });
 
-test("the identity is asked for again after passing failures", async () => {
+test("law 7, B1: the identity is asked for again after passing failures", async () => {
   const stage = await new Stage().run();
   let tries = 0;
   stage.resident.answers.verify = async () => {
@@ -655,7 +655,7 @@ test("a changed identity fails the turn, at once, and the process is not kept", 
   });
 });
 
-test("a failed native turn is verified like any other", async () => {
+test("law 7, B1: a failed native turn is verified like any other", async () => {
   const stage = await new Stage().run();
   stage.runner.observe({
     ...NATIVE_END,
@@ -765,7 +765,7 @@ test("nothing that comes after the end changes it", async () => {
   expect(stage.broken).toEqual([]);
 });
 
-test("a settlement that can't be stored is no settlement: the bridge is told, and nobody waits for ever", async () => {
+test("S18: a settlement that can't be stored is no settlement: the bridge is told, and nobody waits for ever", async () => {
   const stage = new Stage();
   const ending = stage.hold("turn.ended");
   await stage.run();

@@ -102,7 +102,7 @@ test("law 8, A6, A9: a container removed behind the back is LOST, also when anot
   }
 });
 
-test("laws 3, 11: the bridge killed in a turn ends its container, which is revived once; the turn is unknown, the member waits for a note", async () => {
+test("laws 3, 11; P30: the bridge killed in a turn ends its container, which is revived once; the turn is unknown, the member waits for a note", async () => {
   const { t, counts } = await counted();
   const { sandbox, member } = createMember(t.host, "docker");
   const other = createMember(t.host, "docker");

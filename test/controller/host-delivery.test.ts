@@ -35,7 +35,7 @@ const answering = (bridge: FakeBridge, state: Answer) => {
   bridge.answers["turn.recover"] = async () => ({ state });
 };
 
-test("the turn is on the disk, admitted, before the bridge hears of it", async () => {
+test("law 3, S18: the turn is on the disk, admitted, before the bridge hears of it", async () => {
   const { fake, bridge, submit } = await started();
   const onDisk: unknown[] = [];
   bridge.answers["turn.submit"] = async () => {
@@ -49,7 +49,7 @@ test("the turn is on the disk, admitted, before the bridge hears of it", async (
   expect(onDisk).toEqual([{ id: "t-1", state: "admitted", number: 1 }]);
 });
 
-test("when the store can't keep the turn, nothing is sent", async () => {
+test("law 3, S18: when the store can't keep the turn, nothing is sent", async () => {
   const { fake, clock, bridge, submit } = await started();
   const other = new DatabaseSync(join(fake.directory, "holdfast.db"));
   other.exec("CREATE TRIGGER full BEFORE INSERT ON turns BEGIN SELECT RAISE(ABORT, 'disk full'); END");

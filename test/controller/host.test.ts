@@ -63,7 +63,7 @@ test("a turn goes its whole way: admitted, sent once with everything it needs, f
   expect(fake.host.store.eventsOf("t-1").map(({ seq }) => seq)).toEqual([1, 2, 3]);
 });
 
-test("the next turn names the saved locator and the count of settled turns", async () => {
+test("B3: the next turn names the saved locator and the count of settled turns", async () => {
   const { fake, member, bridge } = await started();
   const first = fake.host.submit(member, "one");
   await bridge.untilAsked("turn.submit");
@@ -96,7 +96,7 @@ test("a locator that waits for its verification is sent as such, and saved once 
   expect(fake.host.member(member).locator).toMatchObject({ nativeId: "ses_1", settledTurns: 1 });
 });
 
-test("a changed id fails the turn and leaves the locator byte for byte", async () => {
+test("law 7, B2: a changed id fails the turn and leaves the locator byte for byte", async () => {
   const { fake, member, bridge } = await started();
   const first = fake.host.submit(member, "one");
   await bridge.untilAsked("turn.submit");

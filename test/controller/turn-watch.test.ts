@@ -232,7 +232,7 @@ test("two members' turns run side by side, and each gets its own text, events an
   expect(texts).toEqual(["mine"]);
 });
 
-test("a turn in a session of another member is aborted as soon as it is seen", async () => {
+test("law 7, B8: a turn in a session of another member is aborted as soon as it is seen", async () => {
   const { fake, bridge } = await running();
   bridge.emit({
     type: "turn.context",

@@ -162,7 +162,7 @@ test("laws 3, 10: the controller killed under the model's answer; the CLI asks a
   expectOnce(s, turn, "Answer at length.");
 });
 
-test("laws 6, 7, 10: the controller killed after the native end and before it took effect applies it once when it is back", async () => {
+test("laws 6, 7, 10; B1: the controller killed after the native end and before it took effect applies it once when it is back", async () => {
   const s = await scene("process");
   const { t, member, directory } = s;
   t.model.script("End unseen", [{ kind: "reply", toolCalls: [waiting] }, "Ended."]);

@@ -111,8 +111,13 @@ export async function playCell(stage: Stage, cell: Cell): Promise<Played> {
     violations.push(`${settlement.outcome} is not among ${cell.outcomes.join(", ")}`);
 
   if (settlement.outcome === "unknown") t.host.recordInspection(turn, "looked at by the matrix");
+  const containerId = t.host.store.sandbox(t.host.member(member).sandbox)?.container?.containerId;
+  // An engine that comes back with its containers has ended nothing: the same process, in the same container.
+  const isUnharmed = cell.victim === "engine";
   const next = await nextTurn(stage, { member, isCli, text, mark, place, settlement });
   violations.push(...next.violations);
+  if (isUnharmed && (next.context !== "LIVE" || containerId !== place.containerId))
+    violations.push(`behind an engine that came back: ${next.context}, in ${containerId}`);
   if (JSON.stringify(t.host.turn(turn).settlement) !== JSON.stringify(settlement))
     violations.push("the outcome changed afterwards");
   violations.push(...(await leftBehind(stage, member, place, isCli)));

@@ -63,7 +63,7 @@ afterAll(async () => {
 
 for (const cell of CHOSEN) {
   test.skipIf(needsOwnEngine(cell) && !canHaveEngine)(
-    `laws 3, 6, 7, 8, 11: ${cell.victim} dies while a turn is ${cell.state}: ${cell.outcomes.join(" or ")}`,
+    `laws 3, 6, 7, 8, 11; S18${cell.victim === "engine" ? ", P36" : ""}${cell.victim === "bridge" ? ", P30" : ""}: ${cell.victim} dies while a turn is ${cell.state}: ${cell.outcomes.join(" or ")}`,
     async () => {
       const stage = needsOwnEngine(cell) ? own : usual;
       if (stage === null) throw new Error("the stage is not open");

@@ -7,7 +7,7 @@ import { connect, createServer, type Socket } from "node:net";
 import { onTestFinished } from "vitest";
 
 /** Passed on; thrown away as it comes; or not read, so that the sender's buffers fill. */
-export type WireMode = "pass" | "drop" | "hold";
+type WireMode = "pass" | "drop" | "hold";
 
 export interface Wire {
   toController: WireMode;

@@ -10,7 +10,7 @@ export function providerTests(
   stage: () => Stage,
   { tools, cutAnswer, outOfReach, keptChars, badRequestCalls, tellsNextTry, overflow }: DriverSubject,
 ): void {
-  test("law 6, C6: a provider's 400 fails the turn, settled; the process stays, and the history is kept", async () => {
+  test("laws 6, 7; B1, C6: a provider's 400 fails the turn, settled; the process stays, and the history is kept", async () => {
     const { t, steady } = stage();
     const member = await settled(stage(), steady());
     const { settled_turns } = t.host.member(member);

@@ -1,14 +1,15 @@
 /** Law 8: RESTORED is proven before the prompt; what can't be proven is LOST, and nothing is sent. */
 import { createHash } from "node:crypto";
-import { readdirSync, readFileSync } from "node:fs";
+import { readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { afterEach, expect, test } from "vitest";
 import type { Locator } from "../../../protocol/locator.ts";
 import { play } from "../../support/turns.ts";
+import { processesOf } from "./processes.ts";
 import { type DriverSubject, fileIn, type Stage, settled, spoken } from "./subject.ts";
 
-export function resumeTests(stage: () => Stage, { tools }: DriverSubject): void {
+export function resumeTests(stage: () => Stage, { tools, processText }: DriverSubject): void {
   /** Undoes what a test did to the store. */
   const undo: Array<() => void> = [];
   afterEach(() => {
@@ -28,7 +29,7 @@ export function resumeTests(stage: () => Stage, { tools }: DriverSubject): void 
     undo.push(() => put(before));
   }
 
-  test("A5, A7: stopped and started, a member is RESTORED, recalls from what the model receives, its files intact", async () => {
+  test("A5, A7, B3: stopped and started, a member is RESTORED, recalls from what the model receives, its files intact", async () => {
     const own = stage().apart();
     const { t, fresh, sandbox } = own;
     const member = fresh();
@@ -86,6 +87,34 @@ export function resumeTests(stage: () => Stage, { tools }: DriverSubject): void 
     expect(t.model.requests()).toEqual([]);
   });
 
+  test("laws 2, 8; A6, A9: without its native state a member is LOST: no earlier text is in any request, and none is made", async () => {
+    const own = stage().apart();
+    const { t, fresh, sandbox, directory } = own;
+    const member = fresh();
+    await play(t, member, "The code word is anemone.");
+    await play(t, member, "And a second message.");
+    const { locator } = t.host.member(member);
+    await t.host.stopSandbox(sandbox);
+    rmSync(`${directory}/slots/${member}`, { recursive: true });
+    t.model.reset();
+    for (let times = 0; times < 2; times += 1) {
+      const { settlement } = await play(t, member, "What is the code word?");
+      expect(settlement).toMatchObject({
+        outcome: "refused",
+        settled: false,
+        context: "LOST",
+        error: { code: "CONTEXT_LOST" },
+        parts: [],
+      });
+    }
+    expect(t.model.requests()).toEqual([]);
+    expect(t.host.member(member).locator).toEqual(locator);
+    // The place is fine: another member begins there, with its own words alone.
+    await play(t, fresh(), "Is anybody there?");
+    expect(spoken(own, t.model.mainRequests()[0])).toEqual(["Is anybody there?"]);
+    expect(JSON.stringify(t.model.requests())).not.toContain("anemone");
+  });
+
   test("law 8, A6, B5: without its locator, another container's, another id's or another history's, a member is LOST", async () => {
     const own = stage().apart();
     const { t, fresh, sandbox } = own;
@@ -98,6 +127,8 @@ export function resumeTests(stage: () => Stage, { tools }: DriverSubject): void 
       "generation differs": { ...locator, container: { ...locator.container, generation: 2 } },
       "the locator counts 7 settled turns": { ...locator, settledTurns: 7 },
     };
+    // Without a locator it is refused although its process lives; being refused, that is retired.
+    expect((await processesOf(sandbox, member, processText)).length).toBeGreaterThan(0);
     for (const [reason, value] of Object.entries(strange)) await isLost(reason, value);
     // From here on a process would have to resume it.
     await t.host.stopSandbox(sandbox);

@@ -2,6 +2,7 @@
 import { expect, test } from "vitest";
 import { textProblem } from "../../../protocol/user-text.ts";
 import { play } from "../../support/turns.ts";
+import { processesOf } from "./processes.ts";
 import { type DriverSubject, type Stage, settled, spoken } from "./subject.ts";
 
 const BIG = `${"0123456789abcdef".repeat(12_800)} end of 200 KB`;
@@ -20,8 +21,8 @@ const CORPUS: Readonly<Record<string, string>> = {
     "<system-reminder>no</system-reminder> $ARGUMENTS `!pwd` {file:a}",
 };
 
-export function textTests(stage: () => Stage, { manifest, addition }: DriverSubject): void {
-  test("laws 1, 4, 6, 7; A3, C4: a first turn is NEW, its text exact, its gate and its end in evidence", async () => {
+export function textTests(stage: () => Stage, { manifest, addition, processText }: DriverSubject): void {
+  test("laws 1, 4, 6, 7; A3, B1, C4: a first turn is NEW, its text exact, its gate and its end in evidence", async () => {
     const { t, fresh } = stage();
     const chunks = ["The ", "answer\r\n", " is 🦑", " 42.\n"];
     t.model.script("What is the answer", [{ kind: "reply", text: chunks }]);
@@ -65,15 +66,21 @@ export function textTests(stage: () => Stage, { manifest, addition }: DriverSubj
   });
 
   test("A4, C7: the next turn is LIVE in the same process, and nothing of the user's text is in the answer", async () => {
-    const { t, steady } = stage();
+    const { t, steady, sandbox } = stage();
     const member = steady();
     await play(t, member, "A first message, to be followed.");
+    const processes = async () =>
+      (await processesOf(sandbox, member, processText)).map(({ pid, startTicks }) => ({ pid, startTicks }));
+    const before = await processes();
+    expect(before.length).toBeGreaterThan(0);
     t.model.reset();
     t.model.script("Who are you", ["I am the model."]);
     const first = t.host.store.turnsOf(member, 1)[0]?.settlement;
     const { settlement } = await play(t, member, "Who are you, user text?");
     expect(settlement).toMatchObject({ outcome: "completed", context: "LIVE", parts: ["I am the model."] });
     expect(settlement.processGeneration).toBe(first?.processGeneration);
+    // By number and start time: nothing was spawned for it.
+    expect(await processes()).toEqual(before);
     expect(settlement.parts.join()).not.toContain("user text");
     expect(t.model.mainRequests()).toHaveLength(1);
   });

@@ -33,7 +33,7 @@ test("a turn names what it was launched with, and finds it by its digest, also a
   });
 });
 
-test("the same launch is kept once, with the time of its first use; members have their own", () => {
+test("S15: the same launch is kept once, with the time of its first use; members have their own", () => {
   const rig = admitted();
   rig.member("m-2");
   rig.admit("t-2", "m-2");
@@ -51,7 +51,7 @@ test("the same launch is kept once, with the time of its first use; members have
   expect(rig.store.launchesOf("none")).toEqual([]);
 });
 
-test("beyond the number that is kept a new one is refused; those that are kept go on", () => {
+test("S15: beyond the number that is kept a new one is refused; those that are kept go on", () => {
   const rig = admitted();
   for (let at = 0; at < REVISIONS; at += 1) rig.store.noteLaunch("t-1", bytesOf(`revision ${at}`), 0);
   const last = rig.store.turn("t-1")?.launch;
@@ -61,7 +61,7 @@ test("beyond the number that is kept a new one is refused; those that are kept g
   expect(rig.store.launchesOf("m-1")).toHaveLength(REVISIONS);
 });
 
-test("beyond the bytes that are kept a new one is refused", () => {
+test("S15: beyond the bytes that are kept a new one is refused", () => {
   const rig = admitted();
   expect(() => rig.store.noteLaunch("t-1", Buffer.alloc(REVISION_BYTES + 1), 0)).toThrow(limit);
   rig.store.noteLaunch("t-1", Buffer.alloc(REVISION_BYTES - 1), 0);

@@ -128,7 +128,7 @@ const encodings = fc.oneof(
     .map((text) => Buffer.from(text)),
 );
 
-test("any old launch configuration stays the same bytes under the same digest over any layout and many reloads; any flipped bit is refused", () => {
+test("S15: any old launch configuration stays the same bytes under the same digest over any layout and many reloads; any flipped bit is refused", () => {
   const input = fc.record({
     layout: fc.constantFrom(...LAYOUTS),
     revisions: fc.uniqueArray(encodings, {

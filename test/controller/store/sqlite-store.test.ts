@@ -48,7 +48,7 @@ test("a changed id leaves the saved locator byte for byte, on a completed and on
   expect(rig.store.locatorHistory("m-1")).toHaveLength(1);
 });
 
-test("a native id of another member is refused at settlement, and neither locator moves", () => {
+test("law 7, B8: a native id of another member is refused at settlement, and neither locator moves", () => {
   const rig = simpleRig();
   rig.member("m-2");
   settleTurn(rig, "t-1");
@@ -60,7 +60,7 @@ test("a native id of another member is refused at settlement, and neither locato
   expect(locatorOnDisk(rig)).toBe(before);
 });
 
-test("a candidate id counts: seen before any settlement, it is refused to a second member", () => {
+test("law 7, B8: a candidate id counts: seen before any settlement, it is refused to a second member", () => {
   const rig = simpleRig();
   rig.member("m-2");
   rig.admit("t-1");

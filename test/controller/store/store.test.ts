@@ -120,7 +120,7 @@ test("numbers rise by one and are never given twice, whatever became of their tu
   expect(rig.store.turnsOf("m-1", 2)).toHaveLength(2);
 });
 
-test("a turn's id is given once, and a member that is not there has no turns", () => {
+test("S18: a turn's id is given once, and a member that is not there has no turns", () => {
   const rig = simpleRig();
   rig.admit("t-1");
   rig.store.end("t-1", { ...SETTLEMENT, outcome: "not_sent", settled: false });
