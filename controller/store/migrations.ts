@@ -149,6 +149,39 @@ export const MIGRATIONS: readonly string[] = [
     updated_at REAL NOT NULL
   ) STRICT;
   `,
+  `
+  -- Calls of models through the relay, in the order of their ends.
+  CREATE TABLE model_calls (
+    seq INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    sandbox TEXT NOT NULL,
+    member TEXT,                     -- null: its token named none
+    turn TEXT,                       -- null: no turn of ours was active
+    call TEXT NOT NULL               -- ModelCall as JSON
+  ) STRICT;
+  CREATE INDEX model_calls_by_owner ON model_calls(sandbox, member, turn, seq);
+  CREATE INDEX model_calls_by_member ON model_calls(member, seq) WHERE member IS NOT NULL;
+  CREATE INDEX model_calls_by_turn ON model_calls(turn, seq) WHERE turn IS NOT NULL;
+  -- What all calls of an owner add up to, those included that were too many to be kept one by one.
+  CREATE TABLE call_sums (
+    sandbox TEXT NOT NULL,
+    member TEXT NOT NULL,            -- empty: none
+    turn TEXT NOT NULL,              -- empty: none
+    sums TEXT NOT NULL,              -- CallSums as JSON
+    PRIMARY KEY (sandbox, member, turn)
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX call_sums_by_member ON call_sums(member);
+  CREATE INDEX call_sums_by_turn ON call_sums(turn);
+  -- The last request of each chain, for the comparison with the next one.
+  CREATE TABLE request_chains (
+    key TEXT PRIMARY KEY,
+    member TEXT NOT NULL,
+    used INTEGER NOT NULL,           -- seq of its last call
+    started_at REAL NOT NULL,
+    digest TEXT NOT NULL             -- RequestDigest as JSON
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX request_chains_by_member ON request_chains(member, used);
+  `,
 ];
 
 /** For those who only look. Throws STORE_NEWER, or STORE_ERROR for a layout that its owner has to renew first. */

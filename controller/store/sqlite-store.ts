@@ -11,6 +11,7 @@ import { createForks } from "./forks.ts";
 import { createInspections } from "./inspections.ts";
 import { noteLaunch, readRevision, readRevisions } from "./launch-revisions.ts";
 import { createMembers } from "./members.ts";
+import { createModelCalls } from "./model-calls.ts";
 import { MemberRow, SandboxRow, TurnRow } from "./records.ts";
 import { noteProcess, readResidents, replaceResidents } from "./residents.ts";
 import { settleMember } from "./settle.ts";
@@ -379,6 +380,7 @@ export function openStore(options: StoreOptions): Store {
       return found?.launch == null ? null : present(readRevision(db, found.member, found.launch));
     },
     launchesOf: (id) => readRevisions(db, id),
+    calls: createModelCalls(db),
     residents: () => readResidents(db),
     setResidents: (id, seen) => db.write(() => replaceResidents(db, id, seen, nowAt())),
 

@@ -9,6 +9,7 @@ import type { Settlement } from "../../protocol/settlement.ts";
 import type { JournalSight } from "./follow.ts";
 import type { Forks } from "./forks.ts";
 import type { LaunchRevision } from "./launch-revisions.ts";
+import type { ModelCalls } from "./model-calls.ts";
 import type {
   ForkRow,
   InspectionRow,
@@ -131,6 +132,8 @@ export interface Store {
   residents(): ResidentRow[];
   /** What a bridge says of its processes; [] when it has none or does not run. */
   setResidents(sandbox: string, seen: readonly SeenResident[]): void;
+  /** Calls of models through the relay. */
+  readonly calls: ModelCalls;
   locatorHistory(member: string): Locator[];
   audit(what: string, subject: string, detail: string): void;
   close(): void;

@@ -37,6 +37,7 @@ test("an empty database gets the newest layout, a fence of 0 and an id of its ow
   expect(tables.map(({ name }) => name)).toEqual([
     "attestations",
     "audit",
+    "call_sums",
     "forks",
     "inspections",
     "launch_revisions",
@@ -44,7 +45,9 @@ test("an empty database gets the newest layout, a fence of 0 and an id of its ow
     "member_events",
     "members",
     "meta",
+    "model_calls",
     "native_ids",
+    "request_chains",
     "residents",
     "sandboxes",
     "turn_events",

@@ -1,0 +1,130 @@
+/**
+ * Calls of models in the store: each once, at its end, with the verdict over its prefix, and never changed. The newest
+ * of each owner are kept one by one; what all of them add up to is kept beside them, and loses none.
+ */
+import * as z from "zod/mini";
+import { parsedJson } from "../parsed-json.ts";
+import { addSums, CallSums, NO_CALLS, sumsOfCall } from "../relay/call-sums.ts";
+import { chainKey } from "../relay/chain.ts";
+import { ModelCall } from "../relay/model-call.ts";
+import { comparePrefix, type PrefixVerdict, UNKNOWN_CHAIN } from "../relay/prefix-verdict.ts";
+import { RequestDigest } from "../relay/request-digest.ts";
+import type { Database } from "./sqlite.ts";
+
+/** Calls kept one by one, of each turn, of each member beside its turns, and of each sandbox beside its members. */
+export const CALLS_KEPT = 1000;
+/** Chains of a member whose last request is kept. Beyond: the longest unused goes, and its next request begins anew. */
+export const CHAINS_KEPT = 32;
+
+/** Whose calls: of one turn, one member or one sandbox, with everything below it. */
+export type CallsOf = { turn: string } | { member: string } | { sandbox: string };
+
+export interface ModelCalls {
+  /**
+   * Gives the call its prefix verdict, and returns it as it was stored. The same id again changes nothing. Each is one
+   * durable write: a relay that refuses many calls must not record them all.
+   */
+  record(call: Omit<ModelCall, "prefix">, digest: RequestDigest | null): ModelCall;
+  /** The newest `limit` of those that are kept one by one, newest first. */
+  list(of: CallsOf, limit: number): ModelCall[];
+  /** Of all calls there ever were. */
+  sums(of: CallsOf): CallSums;
+}
+
+const json = <T extends z.ZodMiniType>(schema: T) =>
+  z.pipe(z.string(), z.pipe(z.transform(parsedJson), schema));
+const CallRow = z.object({ call: json(ModelCall) });
+const SumRow = z.object({ sums: json(CallSums) });
+const ChainRow = z.object({ started_at: z.number(), digest: json(RequestDigest) });
+
+export function createModelCalls(db: Database): ModelCalls {
+  function record(given: Omit<ModelCall, "prefix">, digest: RequestDigest | null): ModelCall {
+    const known = db.row(CallRow, "SELECT call FROM model_calls WHERE id = ?", given.id);
+    if (known !== null) return known.call;
+    const key = digest === null ? null : chainKey(given, digest);
+    const call = ModelCall.parse({ ...given, prefix: verdictOf(given, key, digest) });
+    db.run(
+      "INSERT INTO model_calls (id, sandbox, member, turn, call) VALUES (?, ?, ?, ?, ?)",
+      call.id,
+      call.sandbox,
+      call.member,
+      call.turn,
+      JSON.stringify(call),
+    );
+    if (key !== null && digest !== null && call.member !== null)
+      keepChain(key, call.member, call.startedAt, digest);
+    addToSums(call);
+    dropOldest(call);
+    return call;
+  }
+
+  function verdictOf(
+    call: Omit<ModelCall, "prefix">,
+    key: string | null,
+    digest: RequestDigest | null,
+  ): PrefixVerdict | null {
+    if (call.purpose !== "generate" || digest === null) return null;
+    if (key === null) return UNKNOWN_CHAIN;
+    const before = db.row(ChainRow, "SELECT started_at, digest FROM request_chains WHERE key = ?", key);
+    // Calls are recorded at their ends: one that began before the last recorded one is not what followed it.
+    if (before === null || before.started_at > call.startedAt) return null;
+    return comparePrefix(before.digest, digest);
+  }
+
+  function keepChain(key: string, member: string, startedAt: number, digest: RequestDigest): void {
+    db.run(
+      `INSERT INTO request_chains VALUES (?1, ?2, (SELECT max(seq) FROM model_calls), ?3, ?4)
+         ON CONFLICT (key) DO UPDATE SET used = excluded.used, started_at = excluded.started_at, digest = excluded.digest
+         WHERE excluded.started_at >= started_at`,
+      key,
+      member,
+      startedAt,
+      JSON.stringify(digest),
+    );
+    db.run(
+      `DELETE FROM request_chains WHERE member = ?1 AND used <=
+         (SELECT used FROM request_chains WHERE member = ?1 ORDER BY used DESC LIMIT 1 OFFSET ?2)`,
+      member,
+      CHAINS_KEPT,
+    );
+  }
+
+  function addToSums({ sandbox, member, turn, ...call }: ModelCall): void {
+    const owner = [sandbox, member ?? "", turn ?? ""] as const;
+    const where = "WHERE sandbox = ? AND member = ? AND turn = ?";
+    const before = db.row(SumRow, `SELECT sums FROM call_sums ${where}`, ...owner);
+    const sums = addSums(before?.sums ?? NO_CALLS, sumsOfCall(call));
+    db.run("INSERT OR REPLACE INTO call_sums VALUES (?, ?, ?, ?)", ...owner, JSON.stringify(sums));
+  }
+
+  /** Beyond the number that is kept one by one the oldest of the same owner goes. */
+  function dropOldest({ sandbox, member, turn }: ModelCall): void {
+    const where = "WHERE sandbox = ?1 AND member IS ?2 AND turn IS ?3";
+    db.run(
+      `DELETE FROM model_calls ${where} AND seq <=
+         (SELECT seq FROM model_calls ${where} ORDER BY seq DESC LIMIT 1 OFFSET ${CALLS_KEPT})`,
+      sandbox,
+      member,
+      turn,
+    );
+  }
+
+  return {
+    record: (call, digest) => db.write(() => record(call, digest)),
+    list(of, limit) {
+      const [column, id] = whose(of);
+      const sql = `SELECT call FROM model_calls WHERE ${column} = ? ORDER BY seq DESC LIMIT ?`;
+      return db.rows(CallRow, sql, id, limit).map(({ call }) => call);
+    },
+    sums(of) {
+      const [column, id] = whose(of);
+      const rows = db.rows(SumRow, `SELECT sums FROM call_sums WHERE ${column} = ?`, id);
+      return rows.map(({ sums }) => sums).reduce(addSums, NO_CALLS);
+    },
+  };
+}
+
+function whose(of: CallsOf): ["turn" | "member" | "sandbox", string] {
+  if ("turn" in of) return ["turn", of.turn];
+  return "member" in of ? ["member", of.member] : ["sandbox", of.sandbox];
+}
