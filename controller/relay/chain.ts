@@ -26,15 +26,18 @@ export function hintsOf(headers: IncomingHttpHeaders, sessionKey: string | null)
 }
 
 /**
- * Null when nobody can say which chain it is: no member, no model, or neither the CLI nor the host names a session.
- * Requests without tools (titles, summaries) make a chain of their own beside the main one.
+ * `aside`: a request without tools is none of the conversation (a title, a summary), and is compared with nothing.
+ * `unknown`: nobody can say which chain it is, without a member, a model, or a session that the CLI or the host names.
  */
-export function chainKey(
+export type Chain = { kind: "main"; key: string } | { kind: "aside" } | { kind: "unknown" };
+
+/** @param owner what the host knows; its native id stands in where the CLI names no session */
+export function chainOf(
   owner: { member: string | null; nativeId: string | null },
   digest: RequestDigest,
-): string | null {
+): Chain {
+  if (digest.tools.count === 0) return { kind: "aside" };
   const session = digest.session ?? owner.nativeId;
-  if (owner.member === null || session === null || digest.model === null) return null;
-  const lane = digest.tools.count > 0 ? "main" : "aside";
-  return JSON.stringify([owner.member, session, digest.agent, digest.model, lane]);
+  if (owner.member === null || session === null || digest.model === null) return { kind: "unknown" };
+  return { kind: "main", key: JSON.stringify([owner.member, session, digest.agent, digest.model]) };
 }

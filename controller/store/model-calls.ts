@@ -5,7 +5,7 @@
 import * as z from "zod/mini";
 import { parsedJson } from "../parsed-json.ts";
 import { addSums, CallSums, NO_CALLS, sumsOfCall } from "../relay/call-sums.ts";
-import { chainKey } from "../relay/chain.ts";
+import { type Chain, chainOf } from "../relay/chain.ts";
 import { ModelCall } from "../relay/model-call.ts";
 import { comparePrefix, type PrefixVerdict, UNKNOWN_CHAIN } from "../relay/prefix-verdict.ts";
 import { RequestDigest } from "../relay/request-digest.ts";
@@ -41,8 +41,12 @@ export function createModelCalls(db: Database): ModelCalls {
   function record(given: Omit<ModelCall, "prefix">, digest: RequestDigest | null): ModelCall {
     const known = db.row(CallRow, "SELECT call FROM model_calls WHERE id = ?", given.id);
     if (known !== null) return known.call;
-    const key = digest === null ? null : chainKey(given, digest);
-    const call = ModelCall.parse({ ...given, prefix: verdictOf(given, key, digest) });
+    const isCompared = given.purpose === "generate" && digest !== null;
+    const chain = isCompared ? chainOf(given, digest) : null;
+    const call = ModelCall.parse({
+      ...given,
+      prefix: isCompared && chain !== null ? verdictOf(chain, given, digest) : null,
+    });
     db.run(
       "INSERT INTO model_calls (id, sandbox, member, turn, call) VALUES (?, ?, ?, ?, ?)",
       call.id,
@@ -51,27 +55,26 @@ export function createModelCalls(db: Database): ModelCalls {
       call.turn,
       JSON.stringify(call),
     );
-    if (key !== null && digest !== null && call.member !== null)
-      keepChain(key, call.member, call.startedAt, digest);
+    if (isCompared && chain?.kind === "main") keepChain(chain.key, call, digest);
     addToSums(call);
     dropOldest(call);
     return call;
   }
 
   function verdictOf(
-    call: Omit<ModelCall, "prefix">,
-    key: string | null,
-    digest: RequestDigest | null,
+    chain: Chain,
+    { startedAt }: Pick<ModelCall, "startedAt">,
+    digest: RequestDigest,
   ): PrefixVerdict | null {
-    if (call.purpose !== "generate" || digest === null) return null;
-    if (key === null) return UNKNOWN_CHAIN;
-    const before = db.row(ChainRow, "SELECT started_at, digest FROM request_chains WHERE key = ?", key);
+    if (chain.kind === "aside") return null;
+    if (chain.kind === "unknown") return UNKNOWN_CHAIN;
+    const before = db.row(ChainRow, "SELECT started_at, digest FROM request_chains WHERE key = ?", chain.key);
     // Calls are recorded at their ends: one that began before the last recorded one is not what followed it.
-    if (before === null || before.started_at > call.startedAt) return null;
+    if (before === null || before.started_at > startedAt) return null;
     return comparePrefix(before.digest, digest);
   }
 
-  function keepChain(key: string, member: string, startedAt: number, digest: RequestDigest): void {
+  function keepChain(key: string, { member, startedAt }: ModelCall, digest: RequestDigest): void {
     db.run(
       `INSERT INTO request_chains VALUES (?1, ?2, (SELECT max(seq) FROM model_calls), ?3, ?4)
          ON CONFLICT (key) DO UPDATE SET used = excluded.used, started_at = excluded.started_at, digest = excluded.digest

@@ -8,6 +8,7 @@ export const withoutTest: Record<string, string> = {
     "the part of pi's own interface that the extension uses: types alone",
   "bridge/drivers/serve/traits.ts":
     "the shape of a CLI's traits: types alone; each CLI's own file has a test",
-  "controller/relay/reading.ts": "what a protocol's reader is and gives: types alone; each protocol's own file has a test",
+  "controller/relay/reading.ts":
+    "what a protocol's reader is and gives: types alone; each protocol's own file has a test",
   "controller/host-contract.ts": "the host's calls and options: types alone; host.ts has the tests",
 };

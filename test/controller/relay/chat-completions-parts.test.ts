@@ -1,0 +1,33 @@
+import { expect, test } from "vitest";
+import { partsOfChatCompletions } from "../../../controller/relay/chat-completions-parts.ts";
+import { chatBody, tool } from "./calls.ts";
+
+test("system text, tools, parameters and history are told apart", () => {
+  const parts = partsOfChatCompletions(chatBody(["hi", "yes"], { max_tokens: 7, stream_options: {} }));
+  expect(parts).toMatchObject({
+    model: "m1",
+    system: [[{ type: "text", text: "You are one." }]],
+    tools: [tool("bash")],
+    parameters: { max_tokens: 7 },
+    sessionKey: null,
+  });
+  expect(parts?.blocks).toHaveLength(2);
+});
+
+test("messages of the system behind the first other one are history", () => {
+  const late = { role: "system", content: "late" };
+  const messages = [{ role: "developer", content: "a" }, late, { role: "user", content: "u" }, late];
+  const parts = partsOfChatCompletions({ messages });
+  expect(parts?.system).toHaveLength(2);
+  expect(parts?.blocks).toHaveLength(2);
+  expect(partsOfChatCompletions({ messages: [late] })).toMatchObject({
+    blocks: [],
+    tools: [],
+    model: undefined,
+  });
+});
+
+test("without messages it is no request of this protocol", () => {
+  for (const body of [null, [], "a", {}, { messages: "hi" }, { input: [] }])
+    expect(partsOfChatCompletions(body)).toBeNull();
+});
