@@ -8,6 +8,9 @@ import { ControlEvent, NumberedEvent } from "../../protocol/events.ts";
 import { Locator } from "../../protocol/locator.ts";
 import { isOpen, recordStateOf } from "../../protocol/record-state.ts";
 import { parsedJson } from "../parsed-json.ts";
+import { CallSums } from "../relay/call-sums.ts";
+import { ModelCall } from "../relay/model-call.ts";
+import { RequestDigest } from "../relay/request-digest.ts";
 import { REVISION_BYTES, REVISIONS } from "./launch-revisions.ts";
 import { ForkRow, MemberRow, SandboxRow, TurnRow } from "./records.ts";
 
@@ -42,6 +45,9 @@ export function recordProblems(database: DatabaseSync): RecordLook[] {
       what: "launch configurations",
       look: () => lines(all(TOO_MANY), (row) => `${row.member} has ${row.n} with ${row.size} bytes`),
     },
+    { what: "model call", look: () => callProblems(all("SELECT * FROM model_calls")) },
+    { what: "sums of calls", look: () => sumProblems(all(SUMS)) },
+    { what: "chain of requests", look: () => chainProblems(all("SELECT * FROM request_chains")) },
   ];
 }
 
@@ -63,6 +69,12 @@ const TOO_MANY = `SELECT member, count(*) AS n, sum(length(bytes)) AS size FROM 
 
 const FORKS = `SELECT forks.*, members.locator IS NOT NULL AS located, members.sandbox = parents.sandbox AS together
   FROM forks LEFT JOIN members ON members.id = forks.member LEFT JOIN members parents ON parents.id = forks.parent`;
+
+/** What owners' calls add up to, with how many of them are kept one by one; either may be missing. */
+const SUMS = `SELECT owners.*, call_sums.sums FROM
+  (SELECT sandbox, coalesce(member, '') AS member, coalesce(turn, '') AS turn, count(*) AS kept
+    FROM model_calls GROUP BY sandbox, member, turn) owners
+  FULL JOIN call_sums USING (sandbox, member, turn)`;
 
 function* forkProblems(rows: Iterable<Row>): Iterable<string> {
   for (const row of rows) {
@@ -180,6 +192,33 @@ function* revisionProblems(rows: Iterable<Row>): Iterable<string> {
     const isWhole =
       bytes instanceof Uint8Array && createHash("sha256").update(bytes).digest("hex") === sha256;
     if (!isWhole) yield `${member}, ${String(sha256).slice(0, 16)}… is not what was written`;
+  }
+}
+
+function* callProblems(rows: Iterable<Row>): Iterable<string> {
+  for (const row of rows) {
+    const parsed = ModelCall.safeParse(parsedJson(String(row.call)));
+    if (!parsed.success) yield unreadable(row.id, parsed.error);
+    else if (["id", "sandbox", "member", "turn"].some((name) => parsed.data[name as "id"] !== row[name]))
+      yield `${row.id} is kept as another's`;
+  }
+}
+
+function* sumProblems(rows: Iterable<Row>): Iterable<string> {
+  for (const { sandbox, member, turn, kept, sums } of rows) {
+    const where = [sandbox, member, turn].filter((name) => name !== "").join(", ");
+    const parsed = CallSums.safeParse(parsedJson(String(sums)));
+    if (!parsed.success) yield unreadable(where, parsed.error);
+    // More are those that were too many to be kept one by one.
+    else if (parsed.data.calls < Number(kept ?? 0))
+      yield `${where} counts ${parsed.data.calls} calls, ${kept} are kept`;
+  }
+}
+
+function* chainProblems(rows: Iterable<Row>): Iterable<string> {
+  for (const { key, digest } of rows) {
+    const parsed = RequestDigest.safeParse(parsedJson(String(digest)));
+    if (!parsed.success) yield unreadable(key, parsed.error);
   }
 }
 

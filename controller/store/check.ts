@@ -11,7 +11,7 @@ import { BACKUP_MARK } from "./sqlite.ts";
 
 /** Problems that are told. Beyond: counted. */
 const PROBLEMS = 100;
-const COUNTED = ["sandboxes", "members", "turns", "turn_events", "launch_revisions"] as const;
+const COUNTED = ["sandboxes", "members", "turns", "turn_events", "launch_revisions", "model_calls"] as const;
 
 export interface StoreCheck {
   /** Of the file; an older one is brought up when it is opened as a store. */

@@ -2,9 +2,11 @@
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { expect, test } from "vitest";
+import { NO_CALLS } from "../../../controller/relay/call-sums.ts";
 import { checkStore } from "../../../controller/store/check.ts";
 import { recordProblems } from "../../../controller/store/check-records.ts";
 import { MIGRATIONS, migrate } from "../../../controller/store/migrations.ts";
+import { CALL } from "../relay/calls.ts";
 import { LAYOUTS, storeOfLayout } from "./layouts.ts";
 
 /** SQL that bends the good store -> the problems that are found. */
@@ -82,6 +84,16 @@ const BENT: Readonly<Record<string, RegExp[]>> = {
     ],
   "INSERT INTO forks SELECT 'm-1', 'k', 'm-2', 'made', locator, 0, NULL, NULL, 1, 1 FROM members WHERE id = 'm-2'":
     [/^fork: m-1 can't be read \(state\)$/],
+  "INSERT INTO model_calls VALUES (1, 'c-1', 'box-1', 'm-1', NULL, '{}')": [
+    /^model call: c-1 can't be read/,
+    /^sums of calls: box-1, m-1 can't be read/,
+  ],
+  [`INSERT INTO model_calls VALUES (1, 'c-1', 'box-1', 'm-2', NULL, '${JSON.stringify({ ...CALL, id: "c-1" })}');
+    INSERT INTO call_sums VALUES ('box-1', 'm-2', '', '${JSON.stringify(NO_CALLS)}')`]: [
+    /^model call: c-1 is kept as another's$/,
+    /^sums of calls: box-1, m-2 counts 0 calls, 1 are kept$/,
+  ],
+  "INSERT INTO request_chains VALUES ('k', 'm-1', 1, 1, '{}')": [/^chain of requests: k can't be read/],
 };
 
 test("a good store has no problem", () => {

@@ -5,12 +5,14 @@ import { DatabaseSync } from "node:sqlite";
 import fc from "fast-check";
 import { expect, onTestFinished, test } from "vitest";
 import { launchOf, launchText } from "../../../controller/admission.ts";
+import { NO_CALLS } from "../../../controller/relay/call-sums.ts";
 import { checkStore } from "../../../controller/store/check.ts";
 import { MIGRATIONS } from "../../../controller/store/migrations.ts";
 import { openStore } from "../../../controller/store/sqlite-store.ts";
 import type { Store } from "../../../controller/store/store.ts";
 import { BUILD } from "../../support/fake-sandbox.ts";
 import { AT, SETTLEMENT } from "../../support/samples.ts";
+import { CALL, chatBody, digestOf } from "../relay/calls.ts";
 import { LAYOUTS, storeOfLayout } from "./layouts.ts";
 import { numbered } from "./rig.ts";
 
@@ -110,6 +112,24 @@ test.for(LAYOUTS)(
     );
     expect(store.launchOf("turn-d1")).toBeNull();
     store.close();
+    expect(checkStore(join(directory, "holdfast.db")).problems).toEqual([]);
+  },
+);
+
+test.for(LAYOUTS)(
+  "layout %i: calls of models are recorded from here on, and there were none before",
+  (layout) => {
+    const directory = storeOfLayout(layout);
+    const store = open(directory);
+    const of = { member: "m-1" };
+    expect(store.calls.sums(of)).toEqual(NO_CALLS);
+    expect(store.calls.list(of, 10)).toEqual([]);
+    const call = store.calls.record(
+      { ...CALL, sandbox: "box-1", turn: "turn-a1" },
+      digestOf(chatBody(["a"])),
+    );
+    store.close();
+    expect(open(directory).calls.list(of, 10)).toEqual([call]);
     expect(checkStore(join(directory, "holdfast.db")).problems).toEqual([]);
   },
 );
