@@ -10,6 +10,7 @@ import type { UserRequest } from "./open-requests.ts";
 import type { ModelRoute } from "./relay/forwarder.ts";
 import type { ResidencyLimits } from "./residency-decision.ts";
 import type { SandboxDriver } from "./sandboxes/sandbox.ts";
+import type { CallsOf } from "./store/model-calls.ts";
 import type {
   ForkRow,
   InspectionRow,
@@ -21,6 +22,7 @@ import type {
 } from "./store/records.ts";
 import type { Store, UnrequestedEntry } from "./store/store.ts";
 import type { TurnHandle } from "./turn-handle.ts";
+import type { UsageReport } from "./usage-report.ts";
 
 export interface HostOptions {
   /** Folder of the store and of the sandboxes' sockets; made when missing, owner-only. */
@@ -115,6 +117,12 @@ export interface Host {
   answerQuestion(params: Params<"question.answer">): Promise<void>;
   /** Resident processes, retained members, turns that wait for a start, memory. */
   report(): HostReport;
+  /**
+   * What a turn, a member or a sandbox used: what the providers stated of its calls through the relay, and beside it what
+   * the CLI states of its turns. A call or a turn of which a counter is not known makes that sum null. The calls one by
+   * one are `store.calls.list`. Throws TURN_UNKNOWN, MEMBER_UNKNOWN, SANDBOX_UNKNOWN.
+   */
+  usage(of: CallsOf): UsageReport;
   readonly store: Store;
   /** Lets go of everything; sandboxes and their turns go on. */
   close(): Promise<void>;

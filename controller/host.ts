@@ -29,6 +29,7 @@ import type { SandboxDriver } from "./sandboxes/sandbox.ts";
 import type { MemberRow, SandboxKind, SandboxRow, TurnRow } from "./store/records.ts";
 import { openStore } from "./store/sqlite-store.ts";
 import { createLiveTurn, endedTurn, type TurnHandle } from "./turn-handle.ts";
+import { usageReport } from "./usage-report.ts";
 
 export type { Host, HostOptions, TurnOptions } from "./host-contract.ts";
 
@@ -370,6 +371,7 @@ export async function openHost(options: HostOptions): Promise<Host> {
       await ask(params.turn, "question.answer", params);
     },
     report: () => hostReport(store),
+    usage: (of) => usageReport(store, of),
     async close() {
       unwatch();
       residency.close();

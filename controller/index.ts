@@ -13,7 +13,12 @@ export type { HostReport } from "./host-report.ts";
 export type { TurnInspection } from "./inspection.ts";
 export type { NextContext } from "./next-context.ts";
 export type { UserRequest } from "./open-requests.ts";
+export type { CallSums } from "./relay/call-sums.ts";
 export type { ModelRoute } from "./relay/forwarder.ts";
+export type { CallOutcome, ModelCall } from "./relay/model-call.ts";
+export { comparePrefix, type PrefixVerdict } from "./relay/prefix-verdict.ts";
+export { digestRequest, type RequestDigest } from "./relay/request-digest.ts";
+export { type SimulatedCache, simulatePrefixCache } from "./relay/simulated-cache.ts";
 export type { ResidencyLimits } from "./residency-decision.ts";
 export { DOCKER_DEFAULTS, type DockerOptions, dockerSandboxes } from "./sandboxes/docker.ts";
 export { type EngineApi, engineSocket, openEngine } from "./sandboxes/engine-api.ts";
@@ -23,6 +28,7 @@ export { type Setup, type SetupOptions, setUp } from "./setup.ts";
 export { type BackupOptions, backupStore } from "./store/backup.ts";
 export { checkStore, type StoreCheck } from "./store/check.ts";
 export type { LaunchRevision } from "./store/launch-revisions.ts";
+export type { CallsOf, ModelCalls, StatedUsage } from "./store/model-calls.ts";
 export type {
   ForkRow,
   InspectionRow,
@@ -34,3 +40,4 @@ export type {
 } from "./store/records.ts";
 export type { Store, UnrequestedEntry } from "./store/store.ts";
 export type { TurnHandle, TurnUpdate } from "./turn-handle.ts";
+export type { UsageReport } from "./usage-report.ts";

@@ -16,6 +16,7 @@ import { storeBackup, storeCheck } from "./store.ts";
 import { tourTurn } from "./tour-turn.ts";
 import { turnShow } from "./turn.ts";
 import { turnInspect } from "./turn-inspect.ts";
+import { usage } from "./usage.ts";
 
 const COMMANDS: readonly Command[] = [
   demo,
@@ -31,6 +32,7 @@ const COMMANDS: readonly Command[] = [
   hostShow,
   turnShow,
   turnInspect,
+  usage,
   storeBackup,
   storeCheck,
 ];

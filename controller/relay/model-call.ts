@@ -17,8 +17,7 @@ export const CALL_OUTCOMES = [
   "revoked", // its token was revoked, and everything ended at once
   "limit_passed", // a limit of the relay ended it
 ] as const;
-export const CallOutcome = z.enum(CALL_OUTCOMES);
-export type CallOutcome = z.infer<typeof CallOutcome>;
+export type CallOutcome = (typeof CALL_OUTCOMES)[number];
 
 const Short = z.string().check(z.maxLength(200));
 const Duration = z.nullable(z.number().check(z.nonnegative()));
@@ -52,7 +51,7 @@ export const ModelCall = z.object({
   totalMs: z.number().check(z.nonnegative()),
   /** Of the provider's answer; of our own for a refused call; null when there was none. */
   status: z.nullable(Count),
-  outcome: CallOutcome,
+  outcome: z.enum(CALL_OUTCOMES),
   requestBytes: Count,
   /** Of the answer's body, as it came from the provider. */
   responseBytes: Count,

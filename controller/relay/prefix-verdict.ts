@@ -8,7 +8,7 @@ import { Count } from "../../protocol/ids.ts";
 import type { RequestDigest } from "./request-digest.ts";
 
 /** What changed, in the order in which a provider reads a request. */
-export const PREFIX_BREAKS = ["tools", "system", "parameters", "history", "compaction"] as const;
+const PREFIX_BREAKS = ["tools", "system", "parameters", "history", "compaction"] as const;
 const PrefixBreak = z.enum(PREFIX_BREAKS);
 type PrefixBreak = z.infer<typeof PrefixBreak>;
 
@@ -39,8 +39,7 @@ export function comparePrefix(before: RequestDigest, after: RequestDigest): Pref
   if (before.tools.digest !== after.tools.digest) breaks.push("tools");
   if (before.system.digest !== after.system.digest) breaks.push("system");
   if (before.parameters.digest !== after.parameters.digest) breaks.push("parameters");
-  if (equalBlocks < before.blocks.length)
-    breaks.push(isCompacted(before, after, equalBlocks) ? "compaction" : "history");
+  if (equalBlocks < before.blocks.length) breaks.push(isCompacted(before, after) ? "compaction" : "history");
   return {
     verdict: breaks[0] ?? "equal",
     breaks,
@@ -50,10 +49,10 @@ export function comparePrefix(before: RequestDigest, after: RequestDigest): Pref
   };
 }
 
-/** A CLI's own summary stands where the histories part, and was not there before: the one break that is expected. */
-function isCompacted(before: RequestDigest, after: RequestDigest, from: number): boolean {
+/** A CLI's own summary is there and was not before: the one break of a history that is expected. */
+function isCompacted(before: RequestDigest, after: RequestDigest): boolean {
   const known = new Set(before.blocks.map(({ digest }) => digest));
-  return after.blocks.slice(from).some(({ digest, isSummary }) => isSummary && !known.has(digest));
+  return after.blocks.some(({ digest, isSummary }) => isSummary && !known.has(digest));
 }
 
 function equalRawBytes(before: RequestDigest, after: RequestDigest): number {

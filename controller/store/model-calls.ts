@@ -3,6 +3,7 @@
  * of each owner are kept one by one; what all of them add up to is kept beside them, and loses none.
  */
 import * as z from "zod/mini";
+import { sumUsage, Usage } from "../../protocol/usage.ts";
 import { parsedJson } from "../parsed-json.ts";
 import { addSums, CallSums, NO_CALLS, sumsOfCall } from "../relay/call-sums.ts";
 import { type Chain, chainOf } from "../relay/chain.ts";
@@ -27,13 +28,26 @@ export interface ModelCalls {
   record(call: Omit<ModelCall, "prefix">, digest: RequestDigest | null): ModelCall;
   /** The newest `limit` of those that are kept one by one, newest first. */
   list(of: CallsOf, limit: number): ModelCall[];
-  /** Of all calls there ever were. */
-  sums(of: CallsOf): CallSums;
+  /** Of all calls there ever were; or only of those in turns that have ended, or of those with no turn of ours. */
+  sums(of: CallsOf, part?: "all" | "ended" | "unrequested"): CallSums;
+  /** What the CLIs themselves state of the turns that ended and that may have reached them. */
+  stated(of: CallsOf): StatedUsage;
+}
+
+/** The CLIs' own figures, from the settlements of their turns. */
+export interface StatedUsage {
+  /** Turns that ended and may have reached the CLI. */
+  turns: number;
+  /** Of those: turns of which the CLI states both input and output. */
+  knownTurns: number;
+  /** A counter that one turn lacks is null. */
+  usage: Usage;
 }
 
 const json = <T extends z.ZodMiniType>(schema: T) =>
   z.pipe(z.string(), z.pipe(z.transform(parsedJson), schema));
 const CallRow = z.object({ call: json(ModelCall) });
+const UsageRow = z.object({ usage: json(Usage) });
 const SumRow = z.object({ sums: json(CallSums) });
 const ChainRow = z.object({ started_at: z.number(), digest: json(RequestDigest) });
 
@@ -119,10 +133,30 @@ export function createModelCalls(db: Database): ModelCalls {
       const sql = `SELECT call FROM model_calls WHERE ${column} = ? ORDER BY seq DESC LIMIT ?`;
       return db.rows(CallRow, sql, id, limit).map(({ call }) => call);
     },
-    sums(of) {
+    sums(of, part = "all") {
       const [column, id] = whose(of);
-      const rows = db.rows(SumRow, `SELECT sums FROM call_sums WHERE ${column} = ?`, id);
+      const only = {
+        all: "",
+        ended: " AND turn IN (SELECT id FROM turns WHERE ended_at IS NOT NULL)",
+        unrequested: " AND turn = ''",
+      }[part];
+      const rows = db.rows(SumRow, `SELECT sums FROM call_sums WHERE ${column} = ?${only}`, id);
       return rows.map(({ sums }) => sums).reduce(addSums, NO_CALLS);
+    },
+    stated(of) {
+      const [column, id] = whose(of);
+      const place = { turn: "turns.id", member: "turns.member", sandbox: "members.sandbox" }[column];
+      const rows = db.rows(
+        UsageRow,
+        // The settlement itself may hold megabytes of text.
+        `SELECT json_extract(settlement, '$.usage') AS usage FROM turns JOIN members ON members.id = turns.member
+           WHERE ${place} = ? AND settlement IS NOT NULL
+           AND json_extract(settlement, '$.outcome') NOT IN ('not_sent', 'refused')`,
+        id,
+      );
+      const all = rows.map(({ usage }) => usage);
+      const isKnown = ({ inputTokens, outputTokens }: Usage) => inputTokens !== null && outputTokens !== null;
+      return { turns: all.length, knownTurns: all.filter(isKnown).length, usage: sumUsage(all) };
     },
   };
 }

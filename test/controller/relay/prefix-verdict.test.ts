@@ -58,6 +58,8 @@ test("a CLI's summary in the place of the history is a compaction, once", () => 
   expect(compare(before, compacted).verdict).toBe("compaction");
   expect(compare(compacted, of([summary, "e", "f", "g"])).verdict).toBe("equal");
   expect(compare(compacted, of([summary, "f"])).verdict).toBe("history");
+  expect(compare(compacted, of(["f", "g", summary])).verdict).toBe("compaction");
+  expect(compare(of(["a", "b", summary]), of(["c", "b", summary, "d"])).verdict).toBe("history");
   expect(compare(before, of(["a", "b", "c", "d", "e", summary])).verdict).toBe("equal");
 });
 

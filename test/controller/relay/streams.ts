@@ -6,7 +6,7 @@ import type { ModelProtocol } from "../../../protocol/model-protocol.ts";
 export const PLACES = ["same", "after", "before", "absent", "zero"] as const;
 export type Place = (typeof PLACES)[number];
 export const KINDS = ["text", "tool"] as const;
-export type Kind = (typeof KINDS)[number];
+type Kind = (typeof KINDS)[number];
 
 export interface Shape {
   place: Place;
