@@ -14,6 +14,7 @@ import { startLinkClient } from "./link-client.ts";
 import type { Log } from "./log.ts";
 import { concludeLostTurns } from "./lost-turns.ts";
 import { createMembers } from "./members.ts";
+import { modelToken } from "./model-token.ts";
 import { createOutbox } from "./outbox.ts";
 import { processesLeft } from "./process.ts";
 import { reapSlots } from "./slots.ts";
@@ -61,6 +62,8 @@ export async function startBridge(options: BridgeOptions): Promise<Bridge> {
     clock,
     log,
     modelUrl: inlet.url,
+    modelToken: (member, processGeneration) =>
+      modelToken(options.token, { member, epoch: journal.state.epoch, processGeneration }),
     onReady: () => link.wake(),
     onBroken: options.onBroken,
   });

@@ -12,6 +12,7 @@ import type { CliName, Locator } from "../protocol/locator.ts";
 import type { Settlement } from "../protocol/settlement.ts";
 import { reapSlot, residentBytes } from "./census.ts";
 import type { Driver, LaunchRequest, Resident, ResidentListener } from "./drivers/driver.ts";
+import { PLACEHOLDER_KEY } from "./drivers/environment.ts";
 import type { Log } from "./log.ts";
 import { fittingId } from "./observed-event.ts";
 import { processesLeft } from "./process.ts";
@@ -25,6 +26,8 @@ export interface MemberOptions {
   cliVersion: string;
   config: BridgeConfig;
   modelUrl: string;
+  /** What a process of the member shows the model. */
+  modelToken(processGeneration: number): string;
   clock: Clock;
   log: Log;
   /** Journals an event of this member. */
@@ -69,6 +72,9 @@ interface Residence {
   tookLastTurn: boolean;
 }
 
+/** A process that looks or forks and takes no prompt. */
+const ASIDE = { forks: false, isForTurn: false };
+
 export function createMember(options: MemberOptions): Member {
   const { id, driver, config, clock, log, report } = options;
   const { cli } = driver.manifest;
@@ -86,17 +92,22 @@ export function createMember(options: MemberOptions): Member {
     return slot;
   }
 
-  async function launchRequest(launch: Launch, signal: AbortSignal, forks = false): Promise<LaunchRequest> {
+  async function launchRequest(
+    launch: Launch,
+    signal: AbortSignal,
+    use: { forks: boolean; isForTurn: boolean },
+  ): Promise<LaunchRequest> {
     const place = await ownSlot();
     generation += 1;
     return {
       slot: place,
-      forks,
+      forks: use.forks,
       launch,
       command: options.command,
       cliVersion: options.cliVersion,
       processGeneration: generation,
       modelUrl: options.modelUrl,
+      modelKey: use.isForTurn ? options.modelToken(generation) : PLACEHOLDER_KEY,
       limits: config.limits,
       clock,
       log,
@@ -191,7 +202,10 @@ export function createMember(options: MemberOptions): Member {
   /** A process for the turn: resumed with the locator, or new without one. */
   async function launch(submission: Submission, signal: AbortSignal): Promise<ResumeResult | null> {
     await endResidence("replaced");
-    const request = await launchRequest(submission.launch, signal, submission.forks);
+    const request = await launchRequest(submission.launch, signal, {
+      forks: submission.forks,
+      isForTurn: true,
+    });
     const { processGeneration } = request;
     report({ type: "member.process", member: id, processGeneration, state: "started", detail: "" });
     const locator = submission.settledTurns === 0 ? null : submission.locator;
@@ -251,7 +265,7 @@ export function createMember(options: MemberOptions): Member {
     async proveDelivery(given, nativeId, nativeMessage) {
       await retiring;
       return startAlone(async () => {
-        const request = await launchRequest(given, new AbortController().signal);
+        const request = await launchRequest(given, new AbortController().signal, ASIDE);
         return driver.proveDelivery(request, nativeId, nativeMessage);
       });
     },
@@ -263,7 +277,7 @@ export function createMember(options: MemberOptions): Member {
       return working;
     },
     fork: (given, locator, signal) =>
-      startAlone(async () => driver.fork(await launchRequest(given, signal), locator)),
+      startAlone(async () => driver.fork(await launchRequest(given, signal, ASIDE), locator)),
     turnEnded(settlement) {
       member.active = null;
       if (residence === null) return;

@@ -29,6 +29,7 @@ export interface MembersOptions {
   clock: Clock;
   log: Log;
   modelUrl: string;
+  modelToken(member: string, processGeneration: number): string;
   /** There is something to send. */
   onReady(): void;
   /** The journal failed: the bridge must end. */
@@ -105,6 +106,7 @@ export function createMembers(options: MembersOptions): Members {
       cliVersion: entry.version,
       config,
       modelUrl: options.modelUrl,
+      modelToken: (generation) => options.modelToken(submission.member, generation),
       clock,
       log,
       report,

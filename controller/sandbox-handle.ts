@@ -9,6 +9,7 @@ import { knownLaunch } from "./admission.ts";
 import { catchUp } from "./catch-up.ts";
 import { makeReady, type Ready } from "./readiness.ts";
 import { forwardTo, type ModelRoute } from "./relay/forwarder.ts";
+import { callersOf } from "./relay/model-token.ts";
 import { openSandboxLink, type SandboxLink } from "./sandbox-link.ts";
 import { createSandboxSight, type SandboxSight } from "./sandbox-sight.ts";
 import {
@@ -196,7 +197,7 @@ export function createLiveSandbox(id: string, context: SandboxContext): LiveSand
     const token = await sandboxToken(paths);
     const model = await listenOn(paths.modelSocket, directoryModes().file, { takeOver });
     try {
-      forwardTo(model, context.route);
+      forwardTo(model, context.route, callersOf(store, id, token));
       link = await openSandboxLink({
         sandboxId: id,
         paths,

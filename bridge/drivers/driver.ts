@@ -201,6 +201,8 @@ export interface LaunchRequest {
   processGeneration: number;
   /** Base URL of the model for the CLI, on the sandbox's loopback. */
   modelUrl: string;
+  /** Stands where a provider's key would: this process's own token, or `PLACEHOLDER_KEY` for one that must never ask the model. */
+  modelKey: string;
   limits: DriverLimits;
   clock: Clock;
   log: Log;

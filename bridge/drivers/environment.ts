@@ -1,7 +1,7 @@
 /** The environment that every CLI gets; a driver adds its own to it. Pure. */
 import type { Slot } from "../slots.ts";
 
-/** Stands where a key would: worth nothing, the host puts the real one in its place. */
+/** Stands where a token would in a process that must never ask the model: the host refuses it. */
 export const PLACEHOLDER_KEY = "holdfast-no-key";
 
 /** @param path the bridge's own search path */

@@ -1,6 +1,6 @@
 /**
  * The way to the model on the host's side: takes what the bridge's inlet pipes to the Unix socket, puts the real key in
- * the place of the placeholder, and passes everything else on, byte for byte, both ways. It never edits a body, never
+ * the place of the process's token, and passes everything else on, byte for byte, both ways. It never edits a body, never
  * tries again. (Accounting, attribution and limits belong to the relay that grows here.)
  */
 import {
@@ -13,7 +13,9 @@ import {
 import { request as httpsRequest } from "node:https";
 import { pipeline } from "node:stream";
 import { HoldfastError } from "../../protocol/errors.ts";
+import type { ModelCaller } from "../../protocol/model-token.ts";
 import { KEY_HEADERS, keyHeader, protocolOfPath } from "./key-header.ts";
+import { tokenOf } from "./model-token.ts";
 
 export interface ModelRoute {
   /** Base URL as the provider gives it, e.g. `https://api.example.com/v1`. */
@@ -42,8 +44,13 @@ const NOT_FORWARDED: ReadonlySet<string> = new Set([
 /**
  * Serves the route on a server that listens already. Closing the server ends it. Throws REQUEST_INVALID for a route that
  * no request could take.
+ * @param callerOf whose a request's token is; null for one that may not ask
  */
-export function forwardTo(server: Server, route: ModelRoute): void {
+export function forwardTo(
+  server: Server,
+  route: ModelRoute,
+  callerOf: (token: string | null) => ModelCaller | null,
+): void {
   const base = checkedBase(route);
   const send = base.protocol === "https:" ? httpsRequest : httpRequest;
 
@@ -53,6 +60,8 @@ export function forwardTo(server: Server, route: ModelRoute): void {
     // without an answer (measured), and the key has no business there.
     if (!path.startsWith(`${INLET_PREFIX}/`))
       return refuse(outbound, 404, "there is no such path at the model's inlet");
+    if (callerOf(tokenOf(inbound.headers)) === null)
+      return refuse(outbound, 401, "this token is no running process's of this sandbox");
     const below = path.slice(INLET_PREFIX.length);
     const upstream = send(
       {

@@ -182,6 +182,20 @@ export const MIGRATIONS: readonly string[] = [
   ) STRICT, WITHOUT ROWID;
   CREATE INDEX request_chains_by_member ON request_chains(member, used);
   `,
+  `
+  -- The life of each sandbox's bridge that is followed, and where its journal stood when it was first heard of.
+  CREATE TABLE bridge_lives (
+    sandbox TEXT PRIMARY KEY REFERENCES sandboxes(id),
+    epoch INTEGER NOT NULL,
+    head INTEGER NOT NULL
+  ) STRICT, WITHOUT ROWID;
+  -- The process of each member that may ask the model, in that life.
+  CREATE TABLE model_callers (
+    member TEXT PRIMARY KEY REFERENCES members(id),
+    generation INTEGER NOT NULL,
+    has_ended INTEGER NOT NULL       -- 1: its token is revoked
+  ) STRICT, WITHOUT ROWID;
+  `,
 ];
 
 /** For those who only look. Throws STORE_NEWER, or STORE_ERROR for a layout that its owner has to renew first. */

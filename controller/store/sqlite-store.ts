@@ -11,6 +11,7 @@ import { createForks } from "./forks.ts";
 import { createInspections } from "./inspections.ts";
 import { noteLaunch, readRevision, readRevisions } from "./launch-revisions.ts";
 import { createMembers } from "./members.ts";
+import { mayCall, noteBridgeLife, noteCaller } from "./model-callers.ts";
 import { createModelCalls } from "./model-calls.ts";
 import { MemberRow, SandboxRow, TurnRow } from "./records.ts";
 import { noteProcess, readResidents, replaceResidents } from "./residents.ts";
@@ -179,6 +180,7 @@ export function openStore(options: StoreOptions): Store {
       );
     }
     noteProcess(db, row.id, event, nowAt());
+    noteCaller(db, row.id, entry);
     // All others are told to whoever follows the turn, and change no record.
     if (event.type === "turn.delivered")
       db.run("UPDATE turns SET state = 'delivered' WHERE id = ? AND state = 'admitted'", event.turn);
@@ -318,6 +320,7 @@ export function openStore(options: StoreOptions): Store {
         const row = present(sandbox(id));
         const decision = decideFollow({ journalId: row.journal_id, applied: row.applied }, journal);
         const { applied, lost } = decision;
+        noteBridgeLife(db, id, journal, lost !== null);
         const isSame = row.journal_id === journal.journalId && row.applied === applied;
         if (isSame && lost === null) return { applied, lost: [] };
         db.run(
@@ -381,6 +384,7 @@ export function openStore(options: StoreOptions): Store {
     },
     launchesOf: (id) => readRevisions(db, id),
     calls: createModelCalls(db),
+    mayCall: (id, caller) => mayCall(db, id, caller),
     residents: () => readResidents(db),
     setResidents: (id, seen) => db.write(() => replaceResidents(db, id, seen, nowAt())),
 

@@ -5,6 +5,7 @@
 
 import type { ControlEvent, NumberedEvent } from "../../protocol/events.ts";
 import type { CliName, ContainerIdentity, Locator } from "../../protocol/locator.ts";
+import type { ModelCaller } from "../../protocol/model-token.ts";
 import type { Settlement } from "../../protocol/settlement.ts";
 import type { JournalSight } from "./follow.ts";
 import type { Forks } from "./forks.ts";
@@ -128,6 +129,8 @@ export interface Store {
   learnNumbers(sandbox: string, numbers: ReadonlyArray<{ member: string; number: number }>): string[];
   /** Ends a turn by the host's own knowledge (never received, container gone). No effect on one that has ended. */
   end(turn: string, settlement: Settlement): boolean;
+  /** Whether that CLI process may ask the model: not once it has ended, another took its place, or its bridge has. */
+  mayCall(sandbox: string, caller: ModelCaller): boolean;
   /** Resident processes of all sandboxes, the longest unused first. */
   residents(): ResidentRow[];
   /** What a bridge says of its processes; [] when it has none or does not run. */

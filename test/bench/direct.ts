@@ -6,6 +6,7 @@ import { connect, createServer, type Server, type Socket } from "node:net";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
+import { PLACEHOLDER_KEY } from "../../bridge/drivers/environment.ts";
 import { OPENCODE } from "../../bridge/drivers/opencode/traits.ts";
 import { launchEnvironment, PROVIDER } from "../../bridge/drivers/serve/launch-plan.ts";
 import { DOCKER_DEFAULTS, dockerSandboxes } from "../../controller/sandboxes/docker.ts";
@@ -117,6 +118,7 @@ function configOf(place: Place, directory: string, permissions: MemberPolicy): D
       slot,
       launch: { cli: "opencode", ...MEMBER, permissions, digest: "0".repeat(64) },
       modelUrl: "@INLET@",
+      modelKey: PLACEHOLDER_KEY,
       password,
       path: "", // its own, as the client finds it
     }),

@@ -54,6 +54,7 @@ class Scene {
         limits: DEFAULT_LIMITS,
       },
       modelUrl: "http://127.0.0.1:1",
+      modelToken: (generation) => `token-${generation}`,
       clock: this.clock,
       log: this.log,
       report: (event) => this.#note(event),

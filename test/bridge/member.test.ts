@@ -1,6 +1,7 @@
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import { PLACEHOLDER_KEY } from "../../bridge/drivers/environment.ts";
 import { createMember, type Member } from "../../bridge/member.ts";
 import type { Preparation, Submission } from "../../bridge/turn-runner.ts";
 import { DEFAULT_LIMITS } from "../../protocol/bridge-config.ts";
@@ -61,6 +62,7 @@ function scene(): Scene {
       limits: DEFAULT_LIMITS,
     },
     modelUrl: "http://127.0.0.1:1",
+    modelToken: (generation) => `token-${generation}`,
     clock: new FakeClock(),
     log,
     report: (event) => events.push(event),
@@ -423,6 +425,8 @@ test("a delivery is proven in a process of its own, after the dead one's slot wa
   stopping.resolve([]);
   expect(await proving).toBe("absent");
   expect(driver.launches[1]?.request.processGeneration).toBe(2);
+  // It only looks: with a turn's process alone comes a token of the model's.
+  expect(driver.launches.map(({ request }) => request.modelKey)).toEqual(["token-1", PLACEHOLDER_KEY]);
 });
 
 test("subscriptions are numbered over all processes of the member", async () => {
@@ -463,10 +467,12 @@ test("a fork is the driver's, in this slot, from a process of its own; one witho
   const session = { nativeId: "ses_2", directory: "/workspace", tail: LOCATOR.tail };
   const forkable = driver as { fork: FakeDriver["fork"] };
   forkable.fork = async (request, locator) => {
-    expect({ locator, signal: request.signal, slot: request.slot.member }).toEqual({
+    const { slot, modelKey } = request;
+    expect({ locator, signal: request.signal, slot: slot.member, modelKey }).toEqual({
       locator: LOCATOR,
       signal,
       slot: "m-1",
+      modelKey: PLACEHOLDER_KEY,
     });
     return session;
   };

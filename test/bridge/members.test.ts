@@ -68,6 +68,7 @@ async function scene(options: { journalPath?: string; unackedEvents?: number } =
     clock: made.clock,
     log,
     modelUrl: "http://127.0.0.1:1",
+    modelToken: (member, generation) => `token-${member}-${generation}`,
     onReady: () => {
       made.readies += 1;
     },

@@ -233,7 +233,9 @@ test("P43, law 14: no argument or variable is large or secret; every socket of c
   );
   for (const each of [...(args ?? []), ...(variables ?? [])]) expect(each.length).toBeLessThan(1024);
   expect(args?.join()).not.toMatch(/key(?!="HOLDFAST_MODEL_KEY")=|token|secret/i);
-  expect(variables).toContain("HOLDFAST_MODEL_KEY=holdfast-no-key");
+  expect(variables).toContainEqual(
+    expect.stringMatching(new RegExp(`^HOLDFAST_MODEL_KEY=hfm\\.${member}\\.\\d+\\.\\d+\\.[\\w-]{43}$`)),
+  );
   const { remotes, listening } = socketsOf(pid);
   expect(remotes.length).toBeGreaterThan(0);
   expect(remotes.filter((address) => address !== "0100007F")).toEqual([]);

@@ -10,6 +10,7 @@ import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { buffer } from "node:stream/consumers";
 import { expect, onTestFinished, test } from "vitest";
+import { modelToken } from "../../bridge/model-token.ts";
 import { backupStore } from "../../controller/store/backup.ts";
 import type { SandboxKind } from "../../controller/store/records.ts";
 import type { CliName } from "../../protocol/locator.ts";
@@ -31,6 +32,9 @@ const CLIS: Readonly<Record<CliName, readonly string[]>> = {
   codex: [],
   pi: [],
 };
+const MODEL_TOKENS = Object.keys(CLIS)
+  .map((name) => `model token of ${name}`)
+  .sort();
 /** How each CLI's model calls the shell. */
 const SHELLS: Readonly<Record<CliName, { name: string; key: string }>> = {
   opencode: { name: "bash", key: "command" },
@@ -50,7 +54,7 @@ interface Seen {
   turns: Followed[];
   taps: { link: Tap; model: Tap };
   canaries: Canary[];
-  /** Which canary is whose: of a member's own CLI. */
+  /** Which canary is whose: of a member's own CLI, in whose slot it may be. */
   passwords: Map<string, CliName>;
 }
 
@@ -123,6 +127,14 @@ async function scene(kind: SandboxKind): Promise<Seen> {
       canaries.push(canary(variable, await until(variable, () => variableOf(variable, sandbox))));
       passwords.set(variable, name);
     }
+  }
+  // One process each so far, in the bridge's first life.
+  for (const [name, member] of members) {
+    const secret = readFileSync(join(folder, "token"), "utf8").trim();
+    canaries.push(
+      canary(`model token of ${name}`, modelToken(secret, { member, epoch: 1, processGeneration: 1 })),
+    );
+    passwords.set(`model token of ${name}`, name);
   }
   const container = t.host.store.sandbox(sandbox)?.container?.containerId ?? "";
   const { link, model } = taps;
@@ -318,6 +330,8 @@ test("law 14, P45: in a container, over all CLIs, secrets are where the table sa
   expect(findings.places).toEqual({
     // The first frame of the one link.
     "link, from the bridge": ["token"],
+    // In the header of each call, where the host takes it away.
+    "model, from the sandbox": MODEL_TOKENS,
     [`s/${seen.sandbox}/token (600)`]: ["token"],
   });
   expect(seen.taps.link.sent().toString("latin1").split(tokenOf(seen)).length - 1).toBe(
@@ -358,6 +372,7 @@ test("law 14, P45: in a process sandbox nothing of the controller's environment,
   await lookAtRecords(seen, findings);
   expect(findings.places).toEqual({
     "link, from the bridge": ["token"],
+    "model, from the sandbox": MODEL_TOKENS,
     [`s/${seen.sandbox}/token (600)`]: ["token"],
   });
 });

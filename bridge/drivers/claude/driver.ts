@@ -52,7 +52,7 @@ export function createClaudeDriver(ranges: DriverManifest["ranges"] = CLAUDE_RAN
   }
 
   async function start(request: LaunchRequest, locator: Locator | null) {
-    const { launch, slot, modelUrl, cliVersion } = request;
+    const { launch, slot, modelUrl, modelKey, cliVersion } = request;
     const resumes = locator?.nativeId ?? null;
     const nativeId = resumes === null || request.forks ? randomUUID() : resumes;
     const allowsBackground = launch.background && !holds("no_background", cliVersion);
@@ -62,6 +62,7 @@ export function createClaudeDriver(ranges: DriverManifest["ranges"] = CLAUDE_RAN
         slot,
         launch,
         modelUrl,
+        modelKey,
         allowsBackground,
         path: process.env.PATH ?? "/usr/bin:/bin",
       }),

@@ -1,8 +1,8 @@
-/** Arguments and environment of a Claude Code process. Pure; nothing secret is in either. */
+/** Arguments and environment of a Claude Code process. Pure. The process's own token is in the environment; no key of a provider is in either. */
 import type { Launch } from "../../../protocol/launch.ts";
 import { askedTools } from "../../../protocol/permission-policy.ts";
 import type { Slot } from "../../slots.ts";
-import { PLACEHOLDER_KEY, slotEnvironment } from "../environment.ts";
+import { slotEnvironment } from "../environment.ts";
 
 /** The mode in which turns run: what the settings name is asked for, on the pipe. */
 export const TURN_MODE = "default";
@@ -58,6 +58,7 @@ export function launchEnvironment(options: {
   slot: Slot;
   launch: Launch;
   modelUrl: string;
+  modelKey: string;
   allowsBackground: boolean;
   /** The bridge's own search path. */
   path: string;
@@ -68,7 +69,7 @@ export function launchEnvironment(options: {
     ...slotEnvironment(slot, options.path),
     // The CLI adds the path of the protocol itself.
     ANTHROPIC_BASE_URL: options.modelUrl,
-    ANTHROPIC_API_KEY: PLACEHOLDER_KEY,
+    ANTHROPIC_API_KEY: options.modelKey,
     // Side calls and subagents would ask for models that nobody has configured.
     ANTHROPIC_SMALL_FAST_MODEL: name,
     ANTHROPIC_DEFAULT_HAIKU_MODEL: name,

@@ -56,10 +56,10 @@ async function launch(request: LaunchRequest, locator: Locator | null): Promise<
 }
 
 function start(request: LaunchRequest): Promise<Pipe> {
-  const { launch, slot, modelUrl } = request;
+  const { launch, slot, modelUrl, modelKey } = request;
   return startPipe(request, {
     args: launchArguments(launch, modelUrl),
-    environment: launchEnvironment(slot, process.env.PATH ?? "/usr/bin:/bin"),
+    environment: launchEnvironment(slot, process.env.PATH ?? "/usr/bin:/bin", modelKey),
     ownKey: ["method", "id"],
   });
 }

@@ -2,7 +2,7 @@
  * How `codex app-server` is started: arguments, environment, and what a thread is opened with. Pure.
  *
  * Settings go as `-c key=value`, none longer than a model's name: they outrank the member's own `config.toml`, so nothing
- * that a tool writes there loosens them, and the file stays the member's. The key's stand-in is in the environment.
+ * that a tool writes there loosens them, and the file stays the member's. The token for the model is in the environment.
  */
 import type { Launch } from "../../../protocol/launch.ts";
 import {
@@ -12,7 +12,7 @@ import {
   type PermissionRule,
 } from "../../../protocol/permission-policy.ts";
 import type { Slot } from "../../slots.ts";
-import { PLACEHOLDER_KEY, slotEnvironment } from "../environment.ts";
+import { slotEnvironment } from "../environment.ts";
 
 /** The provider's name in the settings; fixed, so that a restart changes no request. */
 const PROVIDER = "holdfast";
@@ -52,9 +52,9 @@ export function launchArguments(launch: Launch, modelUrl: string): string[] {
   return ["app-server", ...settings(launch, modelUrl).flatMap(([key, value]) => ["-c", `${key}=${value}`])];
 }
 
-export function launchEnvironment(slot: Slot, path: string): Record<string, string> {
+export function launchEnvironment(slot: Slot, path: string, modelKey: string): Record<string, string> {
   // `$HOME/.codex` is codex's own place; named outright it would have to be there already.
-  return { ...slotEnvironment(slot, path), [KEY_VARIABLE]: PLACEHOLDER_KEY };
+  return { ...slotEnvironment(slot, path), [KEY_VARIABLE]: modelKey };
 }
 
 /** Values in TOML; a JSON string is one of TOML's. */

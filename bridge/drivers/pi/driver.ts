@@ -59,11 +59,11 @@ async function launch(request: LaunchRequest, locator: Locator | null): Promise<
 }
 
 function start(request: LaunchRequest, locator: Locator | null, forks: boolean): Promise<Pipe> {
-  const { launch: plan, slot, modelUrl } = request;
+  const { launch: plan, slot, modelUrl, modelKey } = request;
   const path = process.env.PATH ?? "/usr/bin:/bin";
   return startPipe(request, {
     args: launchArguments(plan, piExtensionPath(), locator?.nativeId ?? null, forks),
-    environment: launchEnvironment({ slot, launch: plan, modelUrl, path }),
+    environment: launchEnvironment({ slot, launch: plan, modelUrl, modelKey, path }),
     ownKey: "type",
   });
 }

@@ -2,7 +2,7 @@
 import type { Launch } from "../../../protocol/launch.ts";
 import { askedTools, decidePermission } from "../../../protocol/permission-policy.ts";
 import type { Slot } from "../../slots.ts";
-import { PLACEHOLDER_KEY, slotEnvironment } from "../environment.ts";
+import { slotEnvironment } from "../environment.ts";
 import { PROVIDER, QUESTION_TOOL, SETUP_VARIABLE, type Setup } from "./extension/words.ts";
 
 /** An id as pi gives and takes them. What is of another form pi may take for a path, or for an option. */
@@ -42,6 +42,7 @@ export function launchEnvironment(options: {
   slot: Slot;
   launch: Launch;
   modelUrl: string;
+  modelKey: string;
   /** The bridge's own search path. */
   path: string;
 }): Record<string, string> {
@@ -53,15 +54,16 @@ export function launchEnvironment(options: {
     // Pi's loader would keep the extensions that it has translated in /tmp, and take them from there: another slot's
     // user could put its own code in their place.
     JITI_FS_CACHE: "false",
-    [SETUP_VARIABLE]: JSON.stringify(extensionSetup(options.launch, options.modelUrl)),
+    [SETUP_VARIABLE]: JSON.stringify(extensionSetup(options)),
   };
 }
 
-export function extensionSetup({ model, permissions }: Launch, modelUrl: string): Setup {
+export function extensionSetup(options: { launch: Launch; modelUrl: string; modelKey: string }): Setup {
+  const { model, permissions } = options.launch;
   return {
     model: { name: model.name, contextTokens: model.contextTokens, outputTokens: model.outputTokens },
-    baseUrl: `${modelUrl}/v1`,
-    key: PLACEHOLDER_KEY,
+    baseUrl: `${options.modelUrl}/v1`,
+    key: options.modelKey,
     ask: askedTools(permissions),
     // Asking the user needs no leave of the user; a policy that denies it is heard by not offering it.
     offersQuestion: decidePermission(permissions, { permission: QUESTION_TOOL, patterns: [] }) !== "deny",

@@ -2,7 +2,7 @@
 import type { Launch } from "../../../protocol/launch.ts";
 import { askedTools } from "../../../protocol/permission-policy.ts";
 import type { Slot } from "../../slots.ts";
-import { PLACEHOLDER_KEY, slotEnvironment } from "../environment.ts";
+import { slotEnvironment } from "../environment.ts";
 import type { ServeTraits } from "./traits.ts";
 
 /** The provider's name in the CLI's configuration; fixed, so that a restart changes no request. */
@@ -13,6 +13,7 @@ export function launchEnvironment(options: {
   slot: Slot;
   launch: Launch;
   modelUrl: string;
+  modelKey: string;
   password: string;
   /** The bridge's own search path. */
   path: string;
@@ -22,13 +23,19 @@ export function launchEnvironment(options: {
     ...slotEnvironment(slot, options.path),
     [traits.passwordVariable]: options.password,
     [traits.backgroundVariable]: String(options.launch.background),
-    [traits.configVariable]: JSON.stringify(serverConfig(traits, options.launch, options.modelUrl)),
+    [traits.configVariable]: JSON.stringify(serverConfig(options)),
     ...traits.quietVariables,
   };
 }
 
 /** The CLI's configuration. The model is pinned by name, so that a restart breaks no prefix of a request. */
-export function serverConfig(traits: ServeTraits, launch: Launch, modelUrl: string): unknown {
+export function serverConfig(options: {
+  traits: ServeTraits;
+  launch: Launch;
+  modelUrl: string;
+  modelKey: string;
+}): unknown {
+  const { traits, launch } = options;
   const { model } = launch;
   return {
     model: `${PROVIDER}/${model.name}`,
@@ -40,7 +47,7 @@ export function serverConfig(traits: ServeTraits, launch: Launch, modelUrl: stri
       [PROVIDER]: {
         npm: "@ai-sdk/openai-compatible",
         name: "Holdfast",
-        options: { baseURL: `${modelUrl}/v1`, apiKey: PLACEHOLDER_KEY },
+        options: { baseURL: `${options.modelUrl}/v1`, apiKey: options.modelKey },
         models: {
           [model.name]: {
             name: model.name,

@@ -47,6 +47,7 @@ export async function startServer(traits: ServeTraits, request: LaunchRequest): 
       slot,
       launch: request.launch,
       modelUrl: request.modelUrl,
+      modelKey: request.modelKey,
       password,
       path: process.env.PATH ?? "/usr/bin:/bin",
     }),

@@ -8,11 +8,13 @@ import { text as textOf } from "node:stream/consumers";
 import { expect, onTestFinished, test } from "vitest";
 import { forwardTo, type ModelRoute } from "../../../controller/relay/forwarder.ts";
 import { closeServer, listenOn } from "../../../controller/unix-server.ts";
+import type { ModelCaller } from "../../../protocol/model-token.ts";
 import { selfSigned } from "../../support/self-signed.ts";
 import { temporaryDirectory } from "../../support/temporary-directory.ts";
 import { until, within } from "../../support/until.ts";
 
 const KEY = "sk-the-real-key";
+const CALLER: ModelCaller = { member: "m-1", epoch: 1, processGeneration: 1 };
 
 interface Seen {
   method: string;
@@ -49,11 +51,14 @@ async function listening(server: Server): Promise<string> {
 }
 
 /** The host's end of the way: a socket that passes on to the route. */
-async function relay(route: Partial<ModelRoute> & { baseUrl: string }): Promise<string> {
+async function relay(
+  route: Partial<ModelRoute> & { baseUrl: string },
+  callerOf: (token: string | null) => ModelCaller | null = () => CALLER,
+): Promise<string> {
   const path = join(temporaryDirectory(), "model.sock");
   const server = await listenOn(path, 0o600);
   onTestFinished(() => closeServer(server));
-  forwardTo(server, { key: KEY, ...route });
+  forwardTo(server, { key: KEY, ...route }, callerOf);
   return path;
 }
 
@@ -369,9 +374,12 @@ test("a key that can't stand in a header is refused at the start, not in the mid
     { baseUrl: "ftp://127.0.0.1/v1", key: null },
     { baseUrl: "no address", key: null },
   ]) {
-    expect(() => forwardTo(server, route)).toThrow(expect.objectContaining({ code: "REQUEST_INVALID" }));
+    expect(() => forwardTo(server, route, () => CALLER)).toThrow(
+      expect.objectContaining({ code: "REQUEST_INVALID" }),
+    );
   }
-  const refused = () => forwardTo(server, { baseUrl: "http://127.0.0.1:1/v1", key: "sk-secret\n" });
+  const refused = () =>
+    forwardTo(server, { baseUrl: "http://127.0.0.1:1/v1", key: "sk-secret\n" }, () => CALLER);
   expect(refused).toThrow(expect.objectContaining({ message: expect.not.stringContaining("sk-secret") }));
 });
 
@@ -402,4 +410,19 @@ test("a provider with a certificate that nobody vouches for is refused before th
   expect(status).toBe(502);
   expect(JSON.parse(body).error.message).toMatch(/DEPTH_ZERO_SELF_SIGNED_CERT/);
   expect(seen).toEqual([]);
+});
+
+test("a token that is nobody's is refused before anything reaches the provider", async () => {
+  const model = await upstream((_, reply) => reply.end("{}"));
+  const asked: Array<string | null> = [];
+  const socketPath = await relay({ baseUrl: model.url }, (token) => {
+    asked.push(token);
+    return token === "good" ? CALLER : null;
+  });
+  const statuses = [];
+  for (const headers of [{}, { "x-api-key": "bad" }, { authorization: "Bearer good" }])
+    statuses.push((await send(socketPath, { headers, body: "{}" })).status);
+  expect(statuses).toEqual([401, 401, 200]);
+  expect(asked).toEqual([null, "bad", "good"]);
+  expect(model.seen).toHaveLength(1);
 });

@@ -37,6 +37,7 @@ test("an empty database gets the newest layout, a fence of 0 and an id of its ow
   expect(tables.map(({ name }) => name)).toEqual([
     "attestations",
     "audit",
+    "bridge_lives",
     "call_sums",
     "forks",
     "inspections",
@@ -45,6 +46,7 @@ test("an empty database gets the newest layout, a fence of 0 and an id of its ow
     "member_events",
     "members",
     "meta",
+    "model_callers",
     "model_calls",
     "native_ids",
     "request_chains",

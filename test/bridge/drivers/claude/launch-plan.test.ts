@@ -56,6 +56,7 @@ const environment = (allowsBackground: boolean) =>
     slot: SLOT,
     launch: launch(ALLOW_ALL),
     modelUrl: "http://127.0.0.1:4000",
+    modelKey: "hfm.token",
     allowsBackground,
     path: "/bin",
   });
@@ -65,7 +66,7 @@ test("law 14: the CLI gets its inlet and a placeholder, and no other model's nam
     HOME: "/slot/home",
     PATH: "/bin",
     ANTHROPIC_BASE_URL: "http://127.0.0.1:4000",
-    ANTHROPIC_API_KEY: "holdfast-no-key",
+    ANTHROPIC_API_KEY: "hfm.token",
     ANTHROPIC_SMALL_FAST_MODEL: "m1",
     ANTHROPIC_DEFAULT_HAIKU_MODEL: "m1",
     CLAUDE_CODE_MAX_OUTPUT_TOKENS: "8000",

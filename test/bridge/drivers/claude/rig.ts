@@ -107,6 +107,7 @@ export async function createRig(options: RigOptions): Promise<Rig> {
       cliVersion: options.version ?? "2.1.332",
       processGeneration: ++generation,
       modelUrl: options.modelUrl ?? "http://127.0.0.1:9",
+      modelKey: "hfm.token",
       limits: { ...LIMITS, ...options.limits },
       clock: realClock,
       log: {

@@ -140,8 +140,8 @@ test("the environment has the slot's places and a stand-in of the key", () => {
     state: "/s/state",
     cache: "/s/cache",
   };
-  const environment = launchEnvironment(slot as Slot, "/bin");
-  expect(environment).toMatchObject({ HOME: "/s/home", PATH: "/bin", HOLDFAST_MODEL_KEY: "holdfast-no-key" });
+  const environment = launchEnvironment(slot as Slot, "/bin", "hfm.token");
+  expect(environment).toMatchObject({ HOME: "/s/home", PATH: "/bin", HOLDFAST_MODEL_KEY: "hfm.token" });
   expect(environment.CODEX_HOME).toBeUndefined();
 });
 

@@ -85,6 +85,7 @@ export async function createRig(script: Script = {}, limits: Partial<DriverLimit
         cliVersion: "0.171.0",
         processGeneration: generation,
         modelUrl: "http://127.0.0.1:9",
+        modelKey: "hfm.token",
         limits: { ...LIMITS, ...limits },
         clock: realClock,
         log,

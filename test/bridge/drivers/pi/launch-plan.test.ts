@@ -25,7 +25,11 @@ const SLOT: Slot = {
 };
 
 const setupFor = (permissions: MemberPolicy): Setup =>
-  extensionSetup({ ...LAUNCH, permissions }, "http://127.0.0.1:1");
+  extensionSetup({
+    launch: { ...LAUNCH, permissions },
+    modelUrl: "http://127.0.0.1:1",
+    modelKey: "hfm.token",
+  });
 const rule = (tool: string, action: "allow" | "ask" | "deny") => ({ tool, pattern: "*", action });
 
 test("nothing is discovered that could expand a user's text; our extension is named", () => {
@@ -66,6 +70,7 @@ test("pi stays offline, and its home is the slot's", () => {
     slot: SLOT,
     launch: LAUNCH,
     modelUrl: "http://127.0.0.1:4711",
+    modelKey: "hfm.token",
     path: "/usr/bin",
   });
   expect(environment).toMatchObject({
@@ -79,7 +84,7 @@ test("pi stays offline, and its home is the slot's", () => {
   expect(JSON.parse(environment.HOLDFAST_PI_SETUP ?? "")).toEqual({
     model: { name: "m1", contextTokens: 200_000, outputTokens: 8_000 },
     baseUrl: "http://127.0.0.1:4711/v1",
-    key: "holdfast-no-key",
+    key: "hfm.token",
     ask: ["bash"],
     offersQuestion: true,
   });

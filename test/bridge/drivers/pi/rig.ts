@@ -78,6 +78,7 @@ export async function createRig(script: Script = {}, limits: Partial<DriverLimit
         cliVersion: "1.6.0",
         processGeneration: generation,
         modelUrl: "http://127.0.0.1:9",
+        modelKey: "hfm.token",
         limits: { ...LIMITS, ...limits },
         clock: realClock,
         log,

@@ -27,6 +27,7 @@ const environment = (launch = LAUNCH, traits = OPENCODE) =>
     slot,
     launch,
     modelUrl: "http://127.0.0.1:8888",
+    modelKey: "hfm.token",
     password: "the-password",
     path: "/usr/bin",
   });
@@ -71,7 +72,8 @@ test("the password is in its own variable and nowhere else", () => {
   expect(JSON.stringify(rest)).not.toContain("the-password");
 });
 
-const config = (launch = LAUNCH, traits = OPENCODE) => serverConfig(traits, launch, "http://127.0.0.1:8888");
+const config = (launch = LAUNCH, traits = OPENCODE) =>
+  serverConfig({ traits, launch, modelUrl: "http://127.0.0.1:8888", modelKey: "hfm.token" });
 
 test("the configuration pins model and provider, shares nothing and updates nothing", () => {
   expect(config()).toMatchObject({
@@ -81,7 +83,7 @@ test("the configuration pins model and provider, shares nothing and updates noth
     autoupdate: false,
     provider: {
       holdfast: {
-        options: { baseURL: "http://127.0.0.1:8888/v1" },
+        options: { baseURL: "http://127.0.0.1:8888/v1", apiKey: "hfm.token" },
         models: { m1: { limit: { context: 200_000, output: 8_000 } } },
       },
     },

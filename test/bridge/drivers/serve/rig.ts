@@ -139,6 +139,7 @@ export async function createRig(script: Script = {}, limits: Partial<DriverLimit
         cliVersion: traits === KILO ? "7.7.7" : "1.18.33",
         processGeneration: generation,
         modelUrl: "http://127.0.0.1:9",
+        modelKey: "hfm.token",
         limits: { ...LIMITS, ...limits },
         clock: realClock,
         log: {

@@ -73,6 +73,7 @@ export async function pipeRig(
       cliVersion: "1.0.0",
       processGeneration: 1,
       modelUrl: "http://127.0.0.1:1",
+      modelKey: "hfm.token",
       limits: all,
       clock: realClock,
       log,
