@@ -17,7 +17,8 @@ export interface Inlet {
 
 export async function openInlet(modelSocket: string, log: Log): Promise<Inlet> {
   const open = new Set<Socket>();
-  const server = createServer({ allowHalfOpen: true }, (near) => {
+  // Small pieces of a stream go on at once, and do not wait for the acknowledgement of the one before.
+  const server = createServer({ allowHalfOpen: true, noDelay: true }, (near) => {
     const far = connect({ path: modelSocket, allowHalfOpen: true });
     for (const socket of [near, far]) {
       open.add(socket);

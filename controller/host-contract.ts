@@ -7,7 +7,7 @@ import type { HostReport } from "./host-report.ts";
 import type { TurnInspection } from "./inspection.ts";
 import type { NextContext } from "./next-context.ts";
 import type { UserRequest } from "./open-requests.ts";
-import type { ModelRoute } from "./relay/forwarder.ts";
+import type { RelayOptions } from "./relay/routes.ts";
 import type { ResidencyLimits } from "./residency-decision.ts";
 import type { SandboxDriver } from "./sandboxes/sandbox.ts";
 import type { CallsOf } from "./store/model-calls.ts";
@@ -29,7 +29,10 @@ export interface HostOptions {
   directory: string;
   /** One driver a kind of sandbox that this host offers. */
   drivers: readonly SandboxDriver[];
-  model: ModelRoute;
+  /** The ways to the models, and what a call may take. */
+  relay: RelayOptions;
+  /** Where keys that a route names by variable are looked up. Default: the environment of this process. */
+  variables?: Readonly<NodeJS.ProcessEnv>;
   clock?: Clock;
   /**
    * Takes the store from a controller that hangs. That one is fenced off: it writes nothing any more, and lets go of its

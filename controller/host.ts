@@ -4,7 +4,6 @@
 import { randomUUID } from "node:crypto";
 import { totalmem } from "node:os";
 import { asHoldfastError, type ErrorCode, HoldfastError } from "../protocol/errors.ts";
-import { OurId } from "../protocol/ids.ts";
 import { METHODS, type Params } from "../protocol/methods.ts";
 import { ALLOW_ALL } from "../protocol/permission-policy.ts";
 import { isOpen } from "../protocol/record-state.ts";
@@ -16,12 +15,12 @@ import type { Host, HostOptions } from "./host-contract.ts";
 import { hostReport } from "./host-report.ts";
 import { hostSettlement } from "./host-settlement.ts";
 import { checkNote, inspectTurn } from "./inspection.ts";
-import { checkedMember } from "./member-check.ts";
+import { checkedMember, checkId } from "./member-check.ts";
 import { openRequests } from "./open-requests.ts";
 import { outlookOf } from "./outlook.ts";
 import { watchOwnership } from "./ownership.ts";
 import { reconcile } from "./reconcile.ts";
-import { checkedBase } from "./relay/forwarder.ts";
+import { openRelay } from "./relay/relay.ts";
 import { createResidency, RESIDENCY_DEFAULTS } from "./residency.ts";
 import { createLiveSandbox, type LiveSandbox } from "./sandbox-handle.ts";
 import { sandboxPaths } from "./sandboxes/directory.ts";
@@ -45,13 +44,18 @@ const NOT_TAKEN: ReadonlySet<ErrorCode> = new Set([
 
 /** Opens the host: takes the store, and takes up the turns that an earlier controller left. Throws STORE_OWNED. */
 export async function openHost(options: HostOptions): Promise<Host> {
-  checkedBase(options.model);
   const clock = options.clock ?? realClock;
   const onWarning = options.onWarning ?? (() => undefined);
   const takeOver = options.takeOver === true;
   const drivers = new Map(options.drivers.map((driver) => [driver.kind, driver]));
   const versions = new Map<string, string>();
   const live = new Map<string, LiveSandbox>();
+  const relay = openRelay(options.relay, {
+    clock,
+    variables: options.variables ?? process.env,
+    record: (call, digest) => store.calls.record(call, digest),
+    onWarning,
+  });
   const store = openStore({
     directory: options.directory,
     takeOver,
@@ -87,7 +91,7 @@ export async function openHost(options: HostOptions): Promise<Host> {
       paths: sandboxPaths(options.directory, id),
       clock,
       takeOver,
-      route: options.model,
+      relay,
       onWarning: (what, detail) => onWarning(`sandbox ${id}: ${what}`, detail),
       observer: {
         applied: residency.applied,
@@ -293,13 +297,14 @@ export async function openHost(options: HostOptions): Promise<Host> {
     },
     stopSandbox: (id, { abort = false } = {}) => sandboxOf(id).stop({ abort }),
     removeSandbox: (id) => sandboxOf(id).remove(),
-    createMember({ sandbox, cli, id, model, permissions = ALLOW_ALL, background = false }) {
+    createMember({ sandbox, cli, id, ...given }) {
       const row = store.sandbox(sandbox);
       if (row === null || row.wanted === "removed")
         throw new HoldfastError("SANDBOX_UNKNOWN", `no sandbox ${sandbox}`);
       const memberId = id ?? `m-${randomUUID().slice(0, 8)}`;
       checkId(memberId, "member");
-      const checked = checkedMember({ cli, options: { model, permissions, background } });
+      const options = { permissions: ALLOW_ALL, background: false, ...given };
+      const checked = checkedMember({ cli, options });
       store.createMember({ id: memberId, sandbox, ...checked });
       return memberRow(memberId);
     },
@@ -377,14 +382,11 @@ export async function openHost(options: HostOptions): Promise<Host> {
       residency.close();
       // All at once: each may wait for its engine.
       await Promise.all([...live.values()].map((sandbox) => sandbox.close()));
+      await relay.settled();
+      relay.close();
       store.close();
     },
   };
-}
-
-function checkId(id: string, what: string): void {
-  if (!OurId.safeParse(id).success)
-    throw new HoldfastError("REQUEST_INVALID", `${id} can't be the id of a ${what}`);
 }
 
 function present<T>(value: T | null): T {

@@ -7,13 +7,12 @@ import { asHoldfastError, HoldfastError } from "../protocol/errors.ts";
 import type { Settlement } from "../protocol/settlement.ts";
 import { knownLaunch } from "./admission.ts";
 import { catchUp } from "./catch-up.ts";
+import { createModelDoor } from "./model-door.ts";
 import { makeReady, type Ready } from "./readiness.ts";
-import { forwardTo, type ModelRoute } from "./relay/forwarder.ts";
-import { callersOf } from "./relay/model-token.ts";
+import type { Relay } from "./relay/relay.ts";
 import { openSandboxLink, type SandboxLink } from "./sandbox-link.ts";
 import { createSandboxSight, type SandboxSight } from "./sandbox-sight.ts";
 import {
-  directoryModes,
   makeSandboxDirectory,
   removeSandboxDirectory,
   type SandboxPaths,
@@ -24,7 +23,6 @@ import type { SandboxRow } from "./store/records.ts";
 import type { Applied, Store } from "./store/store.ts";
 import type { LiveTurn } from "./turn-handle.ts";
 import { createTurnWatch } from "./turn-watch.ts";
-import { closeServer, listenOn } from "./unix-server.ts";
 
 /** The bridge stops in order within 50 s, and ends by itself beyond; then the engine kills it. */
 const STOP_GRACE_MS = 60_000;
@@ -42,7 +40,7 @@ export interface SandboxContext {
   clock: Clock;
   /** This controller took the store from another one, which may still listen. */
   takeOver: boolean;
-  route: ModelRoute;
+  relay: Relay;
   onWarning(what: string, detail: string): void;
   /** Told of what happens in it, behind the store. */
   observer: {
@@ -79,8 +77,8 @@ export function createLiveSandbox(id: string, context: SandboxContext): LiveSand
   const { store, driver, paths, clock, takeOver } = context;
   const turns = new Map<string, LiveTurn>();
   const unsent = new Set<string>();
+  const door = createModelDoor({ sandbox: id, store, relay: context.relay, paths, takeOver, unsent });
   let link: SandboxLink | null = null;
-  let closeModel: (() => Promise<void>) | null = null;
   let attaching: Promise<void> | null = null;
   let readying: Promise<Ready> | null = null;
   /** A stop or a removal that is under way; it never rejects. */
@@ -137,6 +135,7 @@ export function createLiveSandbox(id: string, context: SandboxContext): LiveSand
       const { event } = entry;
       if ("turn" in event && event.type !== "turn.ended") turns.get(event.turn)?.event(entry);
     }
+    door.applied(applied.events);
     context.observer.applied(applied.events);
     for (const { turn, settlement } of applied.settled) settle(turn, settlement);
     for (const turn of applied.conflicts) {
@@ -168,6 +167,7 @@ export function createLiveSandbox(id: string, context: SandboxContext): LiveSand
     isAttested = false;
     links += 1;
     refusal = null;
+    door.recheck();
     wake();
     watch.recover();
     context.observer.linkUp();
@@ -195,9 +195,8 @@ export function createLiveSandbox(id: string, context: SandboxContext): LiveSand
   async function listen(): Promise<void> {
     await makeSandboxDirectory(paths);
     const token = await sandboxToken(paths);
-    const model = await listenOn(paths.modelSocket, directoryModes().file, { takeOver });
+    await door.open(token);
     try {
-      forwardTo(model, context.route, callersOf(store, id, token));
       link = await openSandboxLink({
         sandboxId: id,
         paths,
@@ -217,10 +216,9 @@ export function createLiveSandbox(id: string, context: SandboxContext): LiveSand
         },
       });
     } catch (error) {
-      await closeServer(model);
+      await door.close();
       throw error;
     }
-    closeModel = () => closeServer(model);
   }
 
   async function detach(): Promise<void> {
@@ -231,8 +229,7 @@ export function createLiveSandbox(id: string, context: SandboxContext): LiveSand
     link = null;
     isAttested = false;
     await open?.close();
-    await closeModel?.();
-    closeModel = null;
+    await door.close();
   }
 
   /** Until the link goes up or down, the sandbox is to end, this controller closes, or the limit is over. */

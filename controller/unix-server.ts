@@ -20,11 +20,11 @@ const files = new WeakMap<Server, { path: string; inode: number }>();
 export async function listenOn(
   path: string,
   mode: number,
-  { takeOver = false }: { takeOver?: boolean } = {},
+  { takeOver = false, ...settings }: { takeOver?: boolean; maxHeaderSize?: number } = {},
 ): Promise<Server> {
   if (!takeOver && (await isAnswered(path)))
     throw new HoldfastError("STORE_OWNED", `somebody listens on ${path}`);
-  const server = createServer();
+  const server = createServer(settings);
   // Not longer than the names that it stands for: a socket's path has a limit.
   const own = join(dirname(path), `.${randomBytes(3).toString("hex")}`);
   await new Promise<void>((resolve, reject) => {

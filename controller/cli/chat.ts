@@ -2,10 +2,9 @@
 import { asHoldfastError, HoldfastError } from "../../protocol/errors.ts";
 import { CliName } from "../../protocol/locator.ts";
 import { ModelProtocol, PROTOCOL_OF_CLI } from "../../protocol/model-protocol.ts";
-import type { ModelRoute } from "../relay/forwarder.ts";
 import { type Command, MODEL_OPTIONS, MODEL_USAGE, text, type Values } from "./command.ts";
 import { converse } from "./converse.ts";
-import { readModel, readRoute } from "./environment.ts";
+import { type ModelRoute, readModel, readRoute } from "./environment.ts";
 import { pipedMessages, terminalMessages } from "./messages.ts";
 import { checkModel } from "./model-check.ts";
 import { chooseKind, memberOptions, type OpenHost, openCommandHost } from "./open.ts";

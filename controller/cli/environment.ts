@@ -2,12 +2,11 @@
  * What the command line takes from its surroundings: folders, the engine's address, the model's route. Beside `main.ts`
  * the only file that reads the environment.
  */
-import { existsSync, readFileSync, statSync } from "node:fs";
 import { homedir } from "node:os";
 import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { HoldfastError } from "../../protocol/errors.ts";
-import type { ModelRoute } from "../relay/forwarder.ts";
+import { readKey } from "../relay/key-source.ts";
 import { engineSocket } from "../sandboxes/engine-api.ts";
 import { text, type Values } from "./command.ts";
 
@@ -87,6 +86,12 @@ export function labelList(labels: Environment["labels"]): string {
     .join(",");
 }
 
+/** A provider, by whichever of the protocols it is asked. */
+export interface ModelRoute {
+  baseUrl: string;
+  key: string | null;
+}
+
 export interface ModelSettings {
   route: ModelRoute;
   model: string;
@@ -122,28 +127,10 @@ export function readRoute(values: Values): ModelRoute | null {
       `--base-url takes an address alone (${url.origin}${url.pathname}): a key belongs into a file, see --key-file`,
     );
   }
-  return { baseUrl, key: keyFile === undefined ? null : readKey(keyFile) };
+  return { baseUrl, key: keyFile === undefined ? null : readKey({ file: keyFile }, {}) };
 }
 
 /** Somebody may have put a key into the address. */
 function withoutSecrets(address: string): string {
   return address.replace(/[?#].*$/s, "").replace(/\/\/[^/]*@/, "//");
-}
-
-/** The key is read from a file that only its owner may read: never from argv, which every process can see. */
-function readKey(path: string): string {
-  const refuse = (why: string, cause?: unknown) =>
-    new HoldfastError("REQUEST_INVALID", `the key file ${path} ${why}`, { cause });
-  if (!existsSync(path)) throw refuse("does not exist");
-  let key: string;
-  try {
-    if ((statSync(path).mode & 0o077) !== 0) throw refuse("can be read by others: chmod 600 it");
-    key = readFileSync(path, "utf8").trim();
-  } catch (error) {
-    throw error instanceof HoldfastError ? error : refuse("can't be read", error);
-  }
-  if (key === "") throw refuse("is empty");
-  // What a header can carry; two words are no key, and a binary file is none.
-  if (!/^[\x21-\x7e]+$/.test(key)) throw refuse("holds no single key");
-  return key;
 }

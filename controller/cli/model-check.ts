@@ -3,8 +3,8 @@ import { get as httpGet, type IncomingMessage } from "node:http";
 import { get as httpsGet } from "node:https";
 import { HoldfastError } from "../../protocol/errors.ts";
 import type { ModelProtocol } from "../../protocol/model-protocol.ts";
-import type { ModelRoute } from "../relay/forwarder.ts";
 import { keyHeader } from "../relay/key-header.ts";
+import type { ModelRoute } from "./environment.ts";
 
 const ANSWER_MS = 10_000;
 /** Anthropic's API refuses a request that names no version. */

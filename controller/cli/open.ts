@@ -5,11 +5,11 @@ import type { CliName } from "../../protocol/locator.ts";
 import { PROTOCOL_OF_CLI } from "../../protocol/model-protocol.ts";
 import { ALLOW_ALL, type PermissionAction } from "../../protocol/permission-policy.ts";
 import { type Host, openHost } from "../host.ts";
-import type { ModelRoute } from "../relay/forwarder.ts";
+import { everyProtocol } from "../relay/routes.ts";
 import type { SandboxDriver } from "../sandboxes/sandbox.ts";
 import { type Setup, setUp } from "../setup.ts";
 import type { SandboxKind } from "../store/records.ts";
-import { type Environment, labelList } from "./environment.ts";
+import { type Environment, labelList, type ModelRoute } from "./environment.ts";
 import { type Output, oneLine } from "./output.ts";
 import { readStore } from "./read-store.ts";
 
@@ -47,7 +47,7 @@ export async function openCommandHost(options: {
       directory: environment.storeDirectory,
       takeOver: environment.takeOver,
       drivers: await reachable({ environment, setup, output }),
-      model: options.route,
+      relay: { routes: everyProtocol(options.route) },
       onWarning: (what, detail) => output.progress(`holdfast: ${oneLine(`${what}: ${detail}`)}`),
     });
     return {

@@ -25,9 +25,10 @@ export function keyHeader(protocol: ModelProtocol, key: string | null): Record<s
 
 /**
  * The protocol of a request, by its path below the base URL: `/messages` and what lies below it (`/messages/count_tokens`)
- * is Anthropic's; everything else, the list of models included, is asked as OpenAI's clients ask it.
+ * is Anthropic's, `/responses` and `/chat/completions` are OpenAI's. Null for what none of them owns, such as `/models`.
  */
-export function protocolOfPath(path: string): ModelProtocol {
+export function protocolOfPath(path: string): ModelProtocol | null {
   if (/^\/messages(?=[/?]|$)/.test(path)) return "messages";
-  return /^\/responses(?=[/?]|$)/.test(path) ? "responses" : "chat-completions";
+  if (/^\/responses(?=[/?]|$)/.test(path)) return "responses";
+  return /^\/chat\/completions(?=[/?]|$)/.test(path) ? "chat-completions" : null;
 }

@@ -2,6 +2,7 @@
 import * as z from "zod/mini";
 import { WireError } from "../../protocol/errors.ts";
 import { FORK_STATES, ForkedSession } from "../../protocol/fork.ts";
+import { OurId } from "../../protocol/ids.ts";
 import { ModelChoice } from "../../protocol/launch.ts";
 import { CliName, ContainerIdentity, Locator } from "../../protocol/locator.ts";
 import { MemberPolicy } from "../../protocol/permission-policy.ts";
@@ -15,6 +16,8 @@ export const MemberOptions = z.object({
   permissions: MemberPolicy,
   /** Background tools and subagents that outlive their turn are allowed. */
   background: z.boolean(),
+  /** Name of the host's route to the model. Default: the first one of the model's protocol. Changes no launch. */
+  route: z.optional(OurId),
 });
 export type MemberOptions = z.infer<typeof MemberOptions>;
 

@@ -2,6 +2,7 @@
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { type Host, openHost } from "../../controller/host.ts";
+import { everyProtocol } from "../../controller/relay/routes.ts";
 import { DOCKER_DEFAULTS, dockerSandboxes } from "../../controller/sandboxes/docker.ts";
 import { openEngine } from "../../controller/sandboxes/engine-api.ts";
 import { processSandboxes } from "../../controller/sandboxes/process.ts";
@@ -46,7 +47,7 @@ export async function openBenchHost(
   const host = await openHost({
     directory: join(context.directory, "h"),
     drivers: [driverOf(context, scope, place)],
-    model: { baseUrl: modelUrl, key: null },
+    relay: { routes: everyProtocol({ baseUrl: modelUrl, key: null }) },
     onWarning: (what, detail) => context.say(`warning: ${what}: ${detail}`),
   });
   scope.defer(() => host.close());

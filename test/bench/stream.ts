@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { WebSocketServer } from "ws";
 import { type Host, openHost } from "../../controller/host.ts";
+import { everyProtocol } from "../../controller/relay/routes.ts";
 import { processSandboxes } from "../../controller/sandboxes/process.ts";
 import type { Bench, BenchContext } from "./bench.ts";
 import { cpuMs, peakRssMb, pidOfBridge, startAndHear } from "./children.ts";
@@ -103,7 +104,7 @@ async function holdfast(context: BenchContext): Promise<Chain> {
       }),
     ],
     // Nothing asks a model here.
-    model: { baseUrl: "http://127.0.0.1:9/v1", key: null },
+    relay: { routes: everyProtocol({ baseUrl: "http://127.0.0.1:9/v1", key: null }) },
     onWarning: (what, detail) => context.say(`warning: ${what}: ${detail}`),
   });
   scope.defer(() => host.close());

@@ -26,7 +26,7 @@ async function two() {
   const options = {
     directory: fake.directory,
     drivers: [fake.sandboxes],
-    model: { baseUrl: "http://127.0.0.1:9", key: null },
+    relay: { routes: [] },
   };
   await expect(openHost(options)).rejects.toEqual(failed("STORE_OWNED"));
   const next = await openHost({ ...options, takeOver: true });

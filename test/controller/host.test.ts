@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { expect, onTestFinished, test } from "vitest";
 import { openHost } from "../../controller/host.ts";
+import { everyProtocol } from "../../controller/relay/routes.ts";
 import type { TurnUpdate } from "../../controller/turn-handle.ts";
 import { HoldfastError } from "../../protocol/errors.ts";
 import { Settlement } from "../../protocol/settlement.ts";
@@ -14,7 +15,7 @@ import { SETTLEMENT } from "../support/samples.ts";
 import { temporaryDirectory } from "../support/temporary-directory.ts";
 
 const failed = (code: string) => expect.objectContaining({ code });
-const ROUTE = { baseUrl: "http://127.0.0.1:9/v1", key: null };
+const RELAY = { routes: everyProtocol({ baseUrl: "http://127.0.0.1:9/v1", key: null }) };
 
 async function started() {
   const fake = await startFakeHost();
@@ -233,7 +234,7 @@ test("an image that is not there does not keep a host from opening; its turns ar
   sandboxes.before.list = () => Promise.reject(new HoldfastError("ENGINE_MISSING"));
   const warnings: string[] = [];
   const onWarning = (what: string) => void warnings.push(what);
-  const host = await openHost({ directory, drivers: [sandboxes], model: ROUTE, onWarning });
+  const host = await openHost({ directory, drivers: [sandboxes], relay: RELAY, onWarning });
   onTestFinished(() => host.close());
   expect(warnings).toHaveLength(2);
   host.createSandbox({ kind: "docker", id: "box" });
@@ -246,8 +247,8 @@ test("an image that is not there does not keep a host from opening; its turns ar
 
 test("a model's route that no request could take is refused before the store is touched", async () => {
   const directory = temporaryDirectory();
-  const model = { baseUrl: "http://127.0.0.1:9/v1", key: "with\nline" };
-  await expect(openHost({ directory, drivers: [], model })).rejects.toEqual(failed("REQUEST_INVALID"));
+  const relay = { routes: everyProtocol({ baseUrl: "http://127.0.0.1:9/v1", key: "with\nline" }) };
+  await expect(openHost({ directory, drivers: [], relay })).rejects.toEqual(failed("REQUEST_INVALID"));
   expect(readdirSync(directory)).toEqual([]);
 });
 
@@ -258,7 +259,7 @@ test("a store has one host at a time, and a failed opening leaves it free", asyn
   const broken = temporaryDirectory();
   mkdirSync(join(broken, "holdfast.db"));
   for (let n = 0; n < 2; n += 1)
-    await expect(openHost({ directory: broken, drivers: [], model: ROUTE })).rejects.toEqual(
+    await expect(openHost({ directory: broken, drivers: [], relay: RELAY })).rejects.toEqual(
       failed("STORE_ERROR"),
     );
 });

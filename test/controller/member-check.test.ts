@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { checkedMember } from "../../controller/member-check.ts";
+import { checkedMember, checkId } from "../../controller/member-check.ts";
 import { OPTIONS } from "../support/member-options.ts";
 
 test("a member that fits is given as it is, without what does not belong to it", () => {
@@ -26,4 +26,15 @@ test("a model whose protocol the CLI does not speak is refused", () => {
   expect(() => checkedMember({ cli: "codex", options: { ...OPTIONS, model } })).toThrow(
     expect.objectContaining({ code: "MODEL_PROTOCOL_UNFIT" }),
   );
+});
+
+test("an id of ours is safe in a path, or it is refused with what it was to name", () => {
+  checkId("a.b-c_1", "sandbox");
+  for (const id of ["", "../x", "a b", "-a", "a".repeat(129)])
+    expect(() => checkId(id, "sandbox")).toThrow(
+      expect.objectContaining({
+        code: "REQUEST_INVALID",
+        message: expect.stringContaining("sandbox") as string,
+      }),
+    );
 });

@@ -6,6 +6,7 @@
  */
 import { fileURLToPath } from "node:url";
 import { openHost } from "../../controller/host.ts";
+import { everyProtocol } from "../../controller/relay/routes.ts";
 import { engineSocket } from "../../controller/sandboxes/engine-api.ts";
 import type { SandboxDriver } from "../../controller/sandboxes/sandbox.ts";
 import { setUp } from "../../controller/setup.ts";
@@ -55,7 +56,7 @@ if (import.meta.main) {
   const host = await openHost({
     directory: order.directory,
     drivers: setup.drivers.map(deadly),
-    model: { baseUrl: order.modelUrl, key: order.modelKey },
+    relay: { routes: everyProtocol({ baseUrl: order.modelUrl, key: order.modelKey }) },
     onWarning: (what, detail) => tell({ at: "warning", text: `${what}: ${detail}` }),
   });
   const turn = host.submit(order.member, order.text);

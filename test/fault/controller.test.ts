@@ -3,6 +3,7 @@ import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { openHost } from "../../controller/host.ts";
+import { everyProtocol } from "../../controller/relay/routes.ts";
 import type { SandboxKind } from "../../controller/store/records.ts";
 import { putFiles } from "../container/engine.ts";
 import { createMember, MODEL_KEY, startTestHost, type TestHost } from "../support/host.ts";
@@ -208,7 +209,11 @@ test("laws 10, 12, 13: a controller frozen beyond the link's limit still owns it
     // Two missed pings: the bridge has given the link up.
     await until("the bridge's end of the link", () => linksClosed(directory) > before, 30_000);
     await expect(
-      openHost({ directory: t.directory, drivers: [], model: { baseUrl: t.model.url, key: MODEL_KEY } }),
+      openHost({
+        directory: t.directory,
+        drivers: [],
+        relay: { routes: everyProtocol({ baseUrl: t.model.url, key: MODEL_KEY }) },
+      }),
     ).rejects.toMatchObject({ code: "STORE_OWNED" });
     child.process.kill("SIGCONT");
     const { settlement, seen } = await child.line("settled");
@@ -235,7 +240,7 @@ test("P48, law 12: a frozen controller is taken over when somebody says so; thaw
     const options = {
       directory: t.directory,
       drivers: t.setup.drivers,
-      model: { baseUrl: t.model.url, key: MODEL_KEY },
+      relay: { routes: everyProtocol({ baseUrl: t.model.url, key: MODEL_KEY }) },
     };
     await expect(openHost(options)).rejects.toMatchObject({ code: "STORE_OWNED" });
     const next = await openHost({ ...options, takeOver: true });

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { onTestFinished } from "vitest";
 import { type Host, type HostOptions, openHost } from "../../controller/host.ts";
-import type { ModelRoute } from "../../controller/relay/forwarder.ts";
+import { everyProtocol } from "../../controller/relay/routes.ts";
 import type { Clock } from "../../protocol/clock.ts";
 import type { FakeBridge } from "./fake-bridge.ts";
 import { type FakeClock, settled } from "./fake-clock.ts";
@@ -33,7 +33,7 @@ export interface FakeHost {
 
 export interface FakeHostOptions {
   clock?: Clock;
-  model?: ModelRoute;
+  relay?: HostOptions["relay"];
   residency?: HostOptions["residency"];
 }
 
@@ -46,7 +46,7 @@ export async function startFakeHost(options: FakeHostOptions = {}): Promise<Fake
     openHost({
       directory,
       drivers: [sandboxes],
-      model: options.model ?? { baseUrl: "http://127.0.0.1:9/v1", key: KEY },
+      relay: options.relay ?? { routes: everyProtocol({ baseUrl: "http://127.0.0.1:9/v1", key: KEY }) },
       ...(options.clock === undefined ? {} : { clock: options.clock }),
       ...(options.residency === undefined ? {} : { residency: options.residency }),
       onWarning: (what, detail) => warnings.push(`${what}: ${detail}`),

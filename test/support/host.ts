@@ -3,6 +3,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { onTestFinished } from "vitest";
 import { type Host, type HostOptions, openHost } from "../../controller/host.ts";
+import { everyProtocol } from "../../controller/relay/routes.ts";
 import { engineSocket } from "../../controller/sandboxes/engine-api.ts";
 import type { SandboxDriver } from "../../controller/sandboxes/sandbox.ts";
 import { type Setup, setUp } from "../../controller/setup.ts";
@@ -84,7 +85,7 @@ export async function startTestHost(given: TestHostOptions = {}): Promise<TestHo
     openHost({
       directory,
       drivers,
-      model: { baseUrl: model.url, key },
+      relay: { routes: everyProtocol({ baseUrl: model.url, key }) },
       ...(residency === undefined ? {} : { residency }),
       onWarning: (what, detail) => warnings.push(`${what}: ${detail}`),
     });

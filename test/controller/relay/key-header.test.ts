@@ -19,18 +19,20 @@ test("a request's protocol is told by its path, to the letter", () => {
   const paths: Record<string, string[]> = {
     messages: ["/messages", "/messages?beta=true", "/messages/count_tokens", "/messages/batches/x"],
     responses: ["/responses", "/responses/compact", "/responses?x=1"],
-    "chat-completions": [
-      "/chat/completions",
+    "chat-completions": ["/chat/completions", "/chat/completions?x=1", "/chat/completions/x"],
+    none: [
       "/models",
       "/messages2",
       "/messagesx?beta=true",
       "/x/messages",
       "/Messages",
+      "/chat",
+      "/chat/completionsx",
       "/embeddings?path=/messages",
       "/",
       "",
     ],
   };
   for (const [protocol, each] of Object.entries(paths))
-    for (const path of each) expect(protocolOfPath(path), path).toBe(protocol);
+    for (const path of each) expect(protocolOfPath(path) ?? "none", path).toBe(protocol);
 });

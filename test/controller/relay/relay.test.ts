@@ -1,107 +1,29 @@
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
-import { createServer, type IncomingMessage, request, type Server, type ServerResponse } from "node:http";
+import { createServer, type Server, type ServerResponse } from "node:http";
 import { createServer as createTlsServer } from "node:https";
-import { connect, type Socket } from "node:net";
-import { join } from "node:path";
 import { text as textOf } from "node:stream/consumers";
 import { expect, onTestFinished, test } from "vitest";
-import { forwardTo, type ModelRoute } from "../../../controller/relay/forwarder.ts";
-import { closeServer, listenOn } from "../../../controller/unix-server.ts";
-import type { ModelCaller } from "../../../protocol/model-token.ts";
+import { realClock } from "../../../controller/clock.ts";
+import { openRelay } from "../../../controller/relay/relay.ts";
+import { closeServer } from "../../../controller/unix-server.ts";
 import { selfSigned } from "../../support/self-signed.ts";
-import { temporaryDirectory } from "../../support/temporary-directory.ts";
 import { until, within } from "../../support/until.ts";
+import {
+  byHand,
+  closed,
+  KEY,
+  listening,
+  open,
+  relayRig,
+  type Seen,
+  send,
+  TOKENS,
+  tokenFor,
+  upstream,
+} from "./rig.ts";
 
-const KEY = "sk-the-real-key";
-const CALLER: ModelCaller = { member: "m-1", epoch: 1, processGeneration: 1 };
-
-interface Seen {
-  method: string;
-  url: string;
-  raw: string[];
-  headers: IncomingMessage["headers"];
-  body: Buffer;
-}
-
-/** A model on a port of its own; keeps what came, answers as the test says. */
-async function upstream(
-  answer: (call: IncomingMessage, reply: ServerResponse) => void,
-): Promise<{ url: string; server: Server; seen: Seen[] }> {
-  const seen: Seen[] = [];
-  const server = createServer((call, reply) => {
-    const chunks: Buffer[] = [];
-    call.on("data", (chunk: Buffer) => chunks.push(chunk));
-    call.on("end", () => {
-      const { method = "", url = "", rawHeaders: raw, headers } = call;
-      seen.push({ method, url, raw, headers, body: Buffer.concat(chunks) });
-    });
-    call.on("error", () => undefined);
-    answer(call, reply);
-  });
-  return { url: `${await listening(server)}/base`, server, seen };
-}
-
-async function listening(server: Server): Promise<string> {
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  onTestFinished(() => closeServer(server));
-  const { port } = server.address() as { port: number };
-  return `http://127.0.0.1:${port}`;
-}
-
-/** The host's end of the way: a socket that passes on to the route. */
-async function relay(
-  route: Partial<ModelRoute> & { baseUrl: string },
-  callerOf: (token: string | null) => ModelCaller | null = () => CALLER,
-): Promise<string> {
-  const path = join(temporaryDirectory(), "model.sock");
-  const server = await listenOn(path, 0o600);
-  onTestFinished(() => closeServer(server));
-  forwardTo(server, { key: KEY, ...route }, callerOf);
-  return path;
-}
-
-interface CallOptions {
-  method?: string;
-  path?: string;
-  headers?: Record<string, string | string[]>;
-  body?: Buffer | string;
-}
-
-function open(
-  socketPath: string,
-  { method = "POST", path = "/v1/chat/completions", headers = {}, body }: CallOptions = {},
-) {
-  const call = request({ socketPath, method, path, headers, agent: false });
-  onTestFinished(() => void call.destroy());
-  const answer = new Promise<IncomingMessage>((resolve, reject) => {
-    call.once("response", resolve);
-    call.on("error", reject);
-  });
-  if (body !== undefined) call.end(body);
-  return { call, answer: within("the answer", answer) };
-}
-
-async function send(socketPath: string, options: CallOptions = {}) {
-  const { call, answer } = open(socketPath, options);
-  if (options.body === undefined) call.end();
-  const response = await answer;
-  return { response, status: response.statusCode, body: await textOf(response) };
-}
-
-/** That a socket is closed, however it came to it. */
-function closed(socket: Socket): Promise<void> {
-  return new Promise((resolve) => socket.once("close", () => resolve()));
-}
-
-/** Speaks HTTP by hand; resolves with all that came until the other side closed. */
-async function byHand(socketPath: string, text: string): Promise<string> {
-  const socket: Socket = connect(socketPath);
-  onTestFinished(() => void socket.destroy());
-  socket.write(text);
-  return within(`the answer to ${JSON.stringify(text)}`, textOf(socket), 3000);
-}
+const relay = async (...given: Parameters<typeof relayRig>) => (await relayRig(...given)).socketPath;
 
 test("a body of any bytes arrives unchanged, at the provider's own path, with the answer's bytes back", async () => {
   const answerBytes = randomBytes(300_000);
@@ -128,12 +50,12 @@ test("a body of any bytes arrives unchanged, at the provider's own path, with th
   expect(model.seen[0]?.headers["content-length"]).toBe(`${body.length}`);
 });
 
-test("the real key takes the place of the placeholder; the client's own credentials go nowhere", async () => {
+test("the real key takes the place of the token; the client's own credentials go nowhere", async () => {
   const model = await upstream((_, reply) => reply.end("{}"));
   const socketPath = await relay({ baseUrl: model.url });
   const headers = {
-    authorization: "Bearer placeholder",
-    "x-api-key": "placeholder",
+    authorization: `Bearer ${TOKENS["chat-completions"]}`,
+    "x-api-key": TOKENS["chat-completions"],
     "x-mine": "kept",
     cookie: "a=b",
   };
@@ -143,27 +65,27 @@ test("the real key takes the place of the placeholder; the client's own credenti
     "x-mine": "kept",
     cookie: "a=b",
   });
-  expect(JSON.stringify(model.seen[0]?.raw)).not.toContain("placeholder");
+  expect(JSON.stringify(model.seen[0]?.raw)).not.toContain("token-of");
   expect(model.seen[0]?.headers.host).toBe(new URL(model.url).host);
 });
 
 test("the key goes into the header of the request's protocol; headers of the protocol's own pass", async () => {
   const model = await upstream((_, reply) => reply.end("{}"));
   const socketPath = await relay({ baseUrl: model.url });
-  const headers = {
-    authorization: "Bearer placeholder",
-    "x-api-key": "placeholder",
-    "api-key": "placeholder",
+  const headers = (path: string) => ({
+    authorization: `Bearer ${tokenFor(path)}`,
+    "x-api-key": tokenFor(path),
+    "api-key": tokenFor(path),
     "anthropic-version": "2023-06-01",
     "anthropic-beta": "one,two",
-  };
+  });
   const cases: Array<[string, { authorization?: string; "x-api-key"?: string }]> = [
     ["/v1/messages?beta=true", { "x-api-key": KEY }],
     ["/v1/messages/count_tokens?beta=true", { "x-api-key": KEY }],
     ["/v1/responses", { authorization: `Bearer ${KEY}` }],
     ["/v1/chat/completions", { authorization: `Bearer ${KEY}` }],
   ];
-  for (const [path] of cases) await send(socketPath, { path, headers, body: "{}" });
+  for (const [path] of cases) await send(socketPath, { path, headers: headers(path), body: "{}" });
   for (const [at, [path, expected]] of cases.entries()) {
     const { url, raw, headers: got } = model.seen[at] as Seen;
     expect(url).toBe(path.replace("/v1/", "/base/"));
@@ -172,7 +94,7 @@ test("the key goes into the header of the request's protocol; headers of the pro
       authorization: expected.authorization,
       "x-api-key": expected["x-api-key"],
     });
-    expect(JSON.stringify(raw), path).not.toContain("placeholder");
+    expect(JSON.stringify(raw), path).not.toContain("token-of");
     expect(got).toMatchObject({ "anthropic-version": "2023-06-01", "anthropic-beta": "one,two" });
   }
 });
@@ -184,14 +106,14 @@ test("what a CLI asks beside the API is answered here, without a body where none
   expect([head.status, head.body]).toEqual([404, ""]);
   const get = await send(socketPath, { method: "GET", path: "/api/claude_cli/bootstrap" });
   expect(get.status).toBe(404);
-  expect(JSON.parse(get.body)).toMatchObject({ type: "error", error: { type: "holdfast_relay" } });
+  expect(JSON.parse(get.body)).toMatchObject({ type: "error", error: { type: "not_found_error" } });
   expect(model.seen).toEqual([]);
 });
 
 test("a model without a key gets no credentials at all", async () => {
   const model = await upstream((_, reply) => reply.end("{}"));
   const socketPath = await relay({ baseUrl: model.url, key: null });
-  await send(socketPath, { headers: { authorization: "Bearer placeholder" }, body: "{}" });
+  await send(socketPath, { body: "{}" });
   expect(model.seen[0]?.headers).not.toHaveProperty("authorization");
 });
 
@@ -282,7 +204,10 @@ test("a provider's reset before any answer is told as an answer of our own", asy
   const model = await upstream((call) => void call.socket.resetAndDestroy());
   const { status, body } = await send(await relay({ baseUrl: model.url }), { body: "{}" });
   expect(status).toBe(502);
-  expect(JSON.parse(body).error).toMatchObject({ type: "holdfast_relay", code: "holdfast_relay" });
+  expect(JSON.parse(body).error).toMatchObject({
+    type: "server_error",
+    code: "holdfast_upstream_unreachable",
+  });
 });
 
 test.each(["000", "099"])(
@@ -365,22 +290,19 @@ test("a request that no client would send is refused, and the host lives on", as
   expect((await send(socketPath, { body: "{}" })).status).toBe(200);
 });
 
-test("a key that can't stand in a header is refused at the start, not in the middle of a turn", async () => {
-  const path = join(temporaryDirectory(), "model.sock");
-  const server = await listenOn(path, 0o600);
-  onTestFinished(() => closeServer(server));
-  for (const route of [
-    { baseUrl: "http://127.0.0.1:1/v1", key: "sk-with-a-line\nend" },
-    { baseUrl: "ftp://127.0.0.1/v1", key: null },
-    { baseUrl: "no address", key: null },
-  ]) {
-    expect(() => forwardTo(server, route, () => CALLER)).toThrow(
-      expect.objectContaining({ code: "REQUEST_INVALID" }),
-    );
-  }
-  const refused = () =>
-    forwardTo(server, { baseUrl: "http://127.0.0.1:1/v1", key: "sk-secret\n" }, () => CALLER);
-  expect(refused).toThrow(expect.objectContaining({ message: expect.not.stringContaining("sk-secret") }));
+test("a route that no call could take is refused at the start, not in the middle of a turn", () => {
+  const ports = { clock: realClock, variables: {}, record: () => undefined, onWarning: () => undefined };
+  const opening = (baseUrl: string, key: string | null) => () =>
+    openRelay({ routes: [{ name: "a", protocol: "messages", baseUrl, key }] }, ports);
+  for (const [baseUrl, key] of [
+    ["http://127.0.0.1:1/v1", "sk-with-a-line\nend"],
+    ["ftp://127.0.0.1/v1", null],
+    ["no address", null],
+  ] as const)
+    expect(opening(baseUrl, key)).toThrow(expect.objectContaining({ code: "REQUEST_INVALID" }));
+  expect(opening("http://127.0.0.1:1/v1", "sk-secret\n x")).toThrow(
+    expect.objectContaining({ message: expect.not.stringContaining("sk-secret") }),
+  );
 });
 
 test("an address by number, IPv6 included, is reached", async () => {
@@ -412,17 +334,16 @@ test("a provider with a certificate that nobody vouches for is refused before th
   expect(seen).toEqual([]);
 });
 
-test("a token that is nobody's is refused before anything reaches the provider", async () => {
+test("a token that is nobody's, or is no more, is refused before anything reaches the provider", async () => {
   const model = await upstream((_, reply) => reply.end("{}"));
-  const asked: Array<string | null> = [];
-  const socketPath = await relay({ baseUrl: model.url }, (token) => {
-    asked.push(token);
-    return token === "good" ? CALLER : null;
-  });
+  const rig = await relayRig({ baseUrl: model.url });
+  const good = { authorization: `Bearer ${TOKENS["chat-completions"]}` };
+  const headers = [{ authorization: "" }, { "x-api-key": "bad" }, good];
   const statuses = [];
-  for (const headers of [{}, { "x-api-key": "bad" }, { authorization: "Bearer good" }])
-    statuses.push((await send(socketPath, { headers, body: "{}" })).status);
-  expect(statuses).toEqual([401, 401, 200]);
-  expect(asked).toEqual([null, "bad", "good"]);
+  for (const each of headers)
+    statuses.push((await send(rig.socketPath, { headers: each, body: "{}" })).status);
+  rig.mayCall.clear();
+  statuses.push((await send(rig.socketPath, { headers: good, body: "{}" })).status);
+  expect(statuses).toEqual([401, 401, 200, 401]);
   expect(model.seen).toHaveLength(1);
 });
