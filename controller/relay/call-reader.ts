@@ -47,6 +47,7 @@ export function createCallReader(options: CallReaderOptions): CallReader {
   let bodyBytes = 0;
 
   const framing = createSseFraming({
+    words: reading.words,
     limitBytes: limits.eventBytes,
     onData(data) {
       if (data.trim() === "[DONE]") return;

@@ -24,7 +24,13 @@ export function partsOfChatCompletions(value: unknown): RequestParts | null {
       .map((message) => contentBlocks(bodyOf(message)?.content)),
     tools: listOf(body.tools).map(unmarked),
     parameters: parametersOf(body, PARTS),
-    blocks: history.flatMap(messageBlocks),
+    blocks: history.flatMap((message, at) => {
+      const isAnswer = asksForSummary(history[at - 1]);
+      return messageBlocks(message).map(({ value: block, isSummary }) => ({
+        value: block,
+        isSummary: isSummary || isAnswer,
+      }));
+    }),
     sessionKey: null,
   };
 }
@@ -32,4 +38,10 @@ export function partsOfChatCompletions(value: unknown): RequestParts | null {
 function isSystem(message: unknown): boolean {
   const role = bodyOf(message)?.role;
   return role === "system" || role === "developer";
+}
+
+/** OpenCode and Kilo put this question, always the same, before the summary of a history that they compacted (measured). */
+function asksForSummary(message: unknown): boolean {
+  const [first] = contentBlocks(bodyOf(message)?.content);
+  return bodyOf(first)?.text === "What did we do so far?";
 }

@@ -5,7 +5,10 @@
 import { type CallUsage, counter, field, UNKNOWN_USAGE, usageOfWhole } from "./call-usage.ts";
 import { answerId } from "./provider-id.ts";
 import type { ProtocolReading } from "./reading.ts";
+import { tellingWords } from "./telling-words.ts";
 import { modelName, word } from "./words.ts";
+
+const WORDS = tellingWords(["finish_reason", "usage", "error"]);
 
 export function readChatCompletions(): ProtocolReading {
   let usage: CallUsage = UNKNOWN_USAGE;
@@ -37,6 +40,7 @@ export function readChatCompletions(): ProtocolReading {
   }
 
   return {
+    words: WORDS,
     event: (value) => take(value, false),
     whole: (value) => take(value, true),
     result: () => ({ usage, usageObserved, isTerminal, isError, model, providerId, stopReason }),

@@ -6,6 +6,7 @@
 import { type CallUsage, counter, field, UNKNOWN_USAGE } from "./call-usage.ts";
 import { answerId } from "./provider-id.ts";
 import type { ProtocolReading } from "./reading.ts";
+import { tellingWords } from "./telling-words.ts";
 import { modelName, word } from "./words.ts";
 
 interface Figures {
@@ -17,6 +18,8 @@ interface Figures {
 }
 
 const NONE: Figures = { input: null, cacheRead: null, cacheWrite: null, output: null, thinking: null };
+
+const WORDS = tellingWords(["message_start", "message_delta", "message_stop", "error"]);
 
 export function readMessages(): ProtocolReading {
   let begun: Figures = NONE;
@@ -48,6 +51,7 @@ export function readMessages(): ProtocolReading {
   }
 
   return {
+    words: WORDS,
     event(value) {
       switch (field(value, "type")) {
         case "message_start":

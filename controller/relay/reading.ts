@@ -1,7 +1,10 @@
 /** What a protocol's reader of one answer is: fed with the values of its stream, or with the one value of a whole answer. */
 import type { CallUsage } from "./call-usage.ts";
+import type { TellingWords } from "./telling-words.ts";
 
 export interface ProtocolReading {
+  /** An event behind the first ones that has none of these says nothing. */
+  readonly words: TellingWords;
   /** One event of a stream, parsed. Anything is taken; what is not of the protocol says nothing. */
   event(value: unknown): void;
   /** The whole answer, for a call that does not stream. */

@@ -71,12 +71,8 @@ export function messageBlocks(message: unknown): Array<{ value: unknown; isSumma
   }));
 }
 
-/**
- * With which texts the pinned CLIs begin the history that they have compacted (measured): OpenCode and Kilo, Claude Code,
- * Codex, Pi.
- */
+/** With which texts Claude Code, Codex and Pi begin the summary of a history that they compacted (measured). */
 const SUMMARY_STARTS = [
-  "What did we do so far?",
   "This session is being continued from a previous conversation",
   "Another language model started to solve this problem",
   "The conversation history before this point was compacted",

@@ -5,10 +5,13 @@
 import { type CallUsage, counter, field, UNKNOWN_USAGE, usageOfWhole } from "./call-usage.ts";
 import { answerId } from "./provider-id.ts";
 import type { ProtocolReading } from "./reading.ts";
+import { tellingWords } from "./telling-words.ts";
 import { modelName, word } from "./words.ts";
 
 const ENDS: ReadonlySet<unknown> = new Set(["response.completed", "response.incomplete", "response.failed"]);
 const END_STATES: ReadonlySet<unknown> = new Set(["completed", "incomplete", "failed", "cancelled"]);
+
+const WORDS = tellingWords(["response", "error"]);
 
 export function readResponses(): ProtocolReading {
   let usage: CallUsage = UNKNOWN_USAGE;
@@ -36,6 +39,7 @@ export function readResponses(): ProtocolReading {
   }
 
   return {
+    words: WORDS,
     event(value) {
       const type = field(value, "type");
       if (type === "error") isError = true;

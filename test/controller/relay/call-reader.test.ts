@@ -250,6 +250,30 @@ test("any chunking of any stream, with any line end, gives the same reading", as
   );
 });
 
+test("behind a long text, in pieces of any size, the figures are found as in front of it", async () => {
+  const delta: Readonly<Record<ModelProtocol, object>> = {
+    "chat-completions": {
+      id: "chatcmpl-1",
+      model: "m1",
+      choices: [{ index: 0, delta: { content: 'the "usage" of it' }, finish_reason: null }],
+      usage: null,
+    },
+    responses: { type: "response.output_text.delta", delta: "response.completed" },
+    messages: { type: "content_block_delta", index: 0, delta: { type: "text_delta", text: "message_stop" } },
+  };
+  for (const { protocol, ...shape } of CASES) {
+    const [head = "", ...rest] = stream(protocol, shape).split(/(?<=\n\n)/);
+    const bytes = Buffer.from(head + frame(delta[protocol]).repeat(200) + rest.join(""));
+    const whole = await readIn(protocol, [Buffer.from(stream(protocol, shape))]);
+    for (const size of [17, 1000, 4096, bytes.length]) {
+      const pieces = Array.from({ length: Math.ceil(bytes.length / size) }, (_, at) =>
+        bytes.subarray(at * size, (at + 1) * size),
+      );
+      expect(await readIn(protocol, pieces)).toEqual(whole);
+    }
+  }
+});
+
 test("byte by byte each of the sixty streams reads as it does whole", async () => {
   for (const { protocol, ...shape } of CASES) {
     const bytes = Buffer.from(stream(protocol, shape));

@@ -27,6 +27,17 @@ test("messages of the system behind the first other one are history", () => {
   });
 });
 
+test("the answer to the question that precedes a summary is the summary, and nothing else is", () => {
+  const of = (messages: object[]) =>
+    partsOfChatCompletions({ messages })?.blocks.map(({ isSummary }) => isSummary);
+  const [question, answer] = ["What did we do so far?", { role: "assistant", content: "We did this." }];
+  const next = { role: "user", content: "go on" };
+  expect(of([{ role: "user", content: question }, answer, next])).toEqual([false, true, false]);
+  const parts = [question, "<environment_details>"].map((text) => ({ type: "text", text }));
+  expect(of([{ role: "user", content: parts }, answer, next])).toEqual([false, false, true, false]);
+  expect(of([{ role: "user", content: `${question} Say it.` }, answer])).toEqual([false, false]);
+});
+
 test("without messages it is no request of this protocol", () => {
   for (const body of [null, [], "a", {}, { messages: "hi" }, { input: [] }])
     expect(partsOfChatCompletions(body)).toBeNull();

@@ -58,9 +58,17 @@ test("a CLI's summary in the place of the history is a compaction, once", () => 
   expect(compare(before, compacted).verdict).toBe("compaction");
   expect(compare(compacted, of([summary, "e", "f", "g"])).verdict).toBe("equal");
   expect(compare(compacted, of([summary, "f"])).verdict).toBe("history");
-  expect(compare(compacted, of(["f", "g", summary])).verdict).toBe("compaction");
+  expect(compare(compacted, of(["f", "g", summary])).verdict).toBe("history");
   expect(compare(of(["a", "b", summary]), of(["c", "b", summary, "d"])).verdict).toBe("history");
   expect(compare(before, of(["a", "b", "c", "d", "e", summary])).verdict).toBe("equal");
+});
+
+test("a second compaction is one too, where the CLI puts the same question before each summary", () => {
+  const question = "What did we do so far?";
+  const [first, second] = [of([question, "summary 1", "a", "b", "c"]), of([question, "summary 2", "c", "d"])];
+  expect(compare(of(["x", "y", "z"]), first).verdict).toBe("compaction");
+  expect(compare(first, second)).toMatchObject({ verdict: "compaction", equalBlocks: 1 });
+  expect(compare(second, of([question, "summary 2", "C"])).verdict).toBe("history");
 });
 
 test("a history that is gone without a summary is no compaction", () => {

@@ -71,7 +71,6 @@ test("what is no message is a block as it is; a message without content is one t
 });
 
 test.for([
-  "What did we do so far?",
   "This session is being continued from a previous conversation that ran out of context.",
   "Another language model started to solve this problem and produced a summary",
   "The conversation history before this point was compacted into the following summary:",

@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { createSseFraming } from "../../../controller/relay/sse-framing.ts";
+import { tellingWords } from "../../../controller/relay/telling-words.ts";
 
 function framed(pieces: ReadonlyArray<string | Buffer>, limitBytes = 1000) {
   const told: string[] = [];
@@ -95,5 +96,71 @@ test("any bytes in any pieces are read as they are whole", () => {
       expect(framed(pieces, 30)).toEqual(framed([bytes], 30));
     }),
     { numRuns: 500 },
+  );
+});
+
+const FIRST = 8;
+const words = tellingWords(["usage"]);
+
+/** With the words, and as a reference without them: all events, of which those are left that are first or have a word. */
+function toldOf(bytes: Buffer, pieces: readonly Buffer[]) {
+  const told: string[] = [];
+  const framing = createSseFraming({ onData: (data) => told.push(data), words, limitBytes: 100_000 });
+  for (const piece of pieces) framing.take(piece);
+  framing.end();
+  const expected = framed([bytes], 100_000).told.filter((data, at) => at < FIRST || words.isIn(data));
+  return { told, expected };
+}
+
+test("behind the first events only those with a word are told, wherever the bytes are cut", () => {
+  const text = [
+    ...Array.from({ length: FIRST + 3 }, (_, at) => `data: {"n":${at}}`),
+    'data: {"usage":null}',
+    'data: {"usage":1}',
+    ": a comment",
+    'event: x\ndata: {"n":99}',
+    'data: {"a":1,\ndata: "usage":2}',
+    'data: {"n":100}',
+    'data: {"usage":3}',
+  ].join("\n\n");
+  for (const end of ["\n", "\r\n", "\r"]) {
+    const bytes = Buffer.from(`${text}\n\n`.replaceAll("\n", end));
+    for (let at = 0; at <= bytes.length; at += 1) {
+      const { told, expected } = toldOf(bytes, [bytes.subarray(0, at), bytes.subarray(at)]);
+      expect(told).toEqual(expected);
+    }
+    expect(framed([bytes], 100_000).told.filter((data) => words.isIn(data))).toHaveLength(3);
+  }
+});
+
+test("any events with any line ends in any pieces: those with a word are told as they would be without passing over", () => {
+  const some = fc.constantFrom(
+    'data: {"n":1}',
+    'data: {"usage":null}',
+    'data: {"usage":2}',
+    'data: "usage"',
+    'data: {"usage"',
+    "data: : null}",
+    ": usage",
+    "event: usage",
+    "data",
+    "",
+    "",
+  );
+  const end = fc.constantFrom("\n", "\n", "\n", "\r\n", "\r");
+  const input = fc.record({
+    first: fc.constantFrom(0, FIRST),
+    lines: fc.array(fc.tuple(some, end), { maxLength: 40 }),
+    cuts: fc.array(fc.nat(2000), { maxLength: 8 }),
+  });
+  fc.assert(
+    fc.property(input, ({ first, lines, cuts }) => {
+      const bytes = Buffer.from("data: 1\n\n".repeat(first) + lines.map((pair) => pair.join("")).join(""));
+      const edges = [0, ...cuts.map((at) => at % (bytes.length + 1)).sort((a, b) => a - b), bytes.length];
+      const pieces = edges.slice(1).map((to, at) => bytes.subarray(edges[at], to));
+      const { told, expected } = toldOf(bytes, pieces);
+      expect(told).toEqual(expected);
+    }),
+    { numRuns: 3000 },
   );
 });
