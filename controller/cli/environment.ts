@@ -124,7 +124,7 @@ export function readRoute(values: Values): ModelRoute | null {
   if (url.username !== "" || url.password !== "" || url.search !== "" || url.hash !== "") {
     throw new HoldfastError(
       "REQUEST_INVALID",
-      `--base-url takes an address alone (${url.origin}${url.pathname}): a key belongs into a file, see --key-file`,
+      `a base URL is an address alone (${url.origin}${url.pathname}): a key belongs into a file, see --key-file`,
     );
   }
   return { baseUrl, key: keyFile === undefined ? null : readKey({ file: keyFile }, {}) };

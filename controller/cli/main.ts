@@ -11,6 +11,7 @@ import { imageBuild } from "./image.ts";
 import { memberInspect, memberList } from "./member.ts";
 import { memberFork } from "./member-fork.ts";
 import { createOutput, type Output } from "./output.ts";
+import { preflight } from "./preflight.ts";
 import { sandboxList, sandboxRemove, sandboxStop } from "./sandbox.ts";
 import { storeBackup, storeCheck } from "./store.ts";
 import { tourTurn } from "./tour-turn.ts";
@@ -22,6 +23,7 @@ const COMMANDS: readonly Command[] = [
   demo,
   chat,
   doctor,
+  preflight,
   imageBuild,
   sandboxList,
   sandboxStop,

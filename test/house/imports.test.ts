@@ -18,7 +18,8 @@ const mayImport: Record<string, string[]> = {
 const packageRules: { name: string; within: string; at: RegExp; most: number }[] = [
   { name: "msgpackr", within: "", at: /^protocol\/codec\.ts$/, most: 1 },
   { name: "ws", within: "", at: /^(bridge|controller)\//, most: 2 },
-  { name: "eventsource-parser", within: "", at: /^(bridge|controller)\//, most: 1 },
+  { name: "eventsource-parser", within: "bridge/", at: /^(bridge|controller)\//, most: 1 },
+  { name: "eventsource-parser", within: "", at: /^(bridge|controller\/preflight)\//, most: 2 },
   { name: "execa", within: "bridge/", at: /^bridge\//, most: 1 },
   { name: "execa", within: "", at: /^(bridge|controller\/sandboxes)\//, most: Number.POSITIVE_INFINITY },
 ];
