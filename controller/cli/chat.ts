@@ -2,13 +2,14 @@
 import { asHoldfastError, HoldfastError } from "../../protocol/errors.ts";
 import { CliName } from "../../protocol/locator.ts";
 import { ModelProtocol, PROTOCOL_OF_CLI } from "../../protocol/model-protocol.ts";
+import type { RelayOptions } from "../relay/routes.ts";
 import { type Command, MODEL_OPTIONS, MODEL_USAGE, text, type Values } from "./command.ts";
 import { converse } from "./converse.ts";
-import { type ModelRoute, readModel, readRoute } from "./environment.ts";
 import { pipedMessages, terminalMessages } from "./messages.ts";
 import { checkModel } from "./model-check.ts";
 import { chooseKind, memberOptions, type OpenHost, openCommandHost } from "./open.ts";
 import { type Output, oneLine } from "./output.ts";
+import { readModel, readRelay } from "./relay-settings.ts";
 
 const DEFAULT_CLI: CliName = "opencode";
 
@@ -35,11 +36,12 @@ message, answers go to stdout, everything else to stderr, and the exit code is 0
   },
   words: { min: 0, max: 0 },
   async run({ values, environment, output }) {
-    const { route, model } = readSettings(values);
-    const opened = await openCommandHost({ environment, output, route });
+    const { relay, route, model } = readSettings(values, environment.variables);
+    const opened = await openCommandHost({ environment, output, relay });
     try {
-      const { kept, cli, make } = await findMember({ opened, output, values, model });
-      const remark = await checkModel(route, PROTOCOL_OF_CLI[cli]);
+      const { kept, cli, make } = await findMember({ opened, output, values, model, route });
+      const own = kept === null ? route : opened.host.member(kept).options.route;
+      const remark = await checkModel(relay, PROTOCOL_OF_CLI[cli], own, environment.variables);
       if (remark !== null) output.progress(remark);
 
       const isTerminal = process.stdin.isTTY === true && process.stdout.isTTY === true && !output.isJson;
@@ -83,20 +85,23 @@ function needs(): string {
     .join("\n");
 }
 
-function readSettings(values: Values): { route: ModelRoute; model: string | null } {
+function readSettings(
+  values: Values,
+  variables: NodeJS.ProcessEnv,
+): { relay: RelayOptions; route: string | undefined; model: string | null } {
   const isKept = text(values, "member") !== undefined;
-  const own = ["sandbox", "cli", "permissions"].find((name) => text(values, name) !== undefined);
+  const own = ["sandbox", "cli", "permissions", "route"].find((name) => text(values, name) !== undefined);
   if (isKept && own !== undefined)
     throw new HoldfastError("USAGE", `a member has its own: leave --${own} out`);
   if (!isKept || text(values, "model") !== undefined) {
-    const settings = readModel(values);
+    const settings = readModel(values, variables);
     if (settings !== null) return settings;
-    throw new HoldfastError("USAGE", "chat needs --base-url and --model");
+    throw new HoldfastError("USAGE", "chat needs --base-url or --routes, and --model");
   }
-  const route = readRoute(values);
-  if (route === null)
-    throw new HoldfastError("USAGE", "chat needs --base-url: addresses and keys are not kept");
-  return { route, model: null };
+  const relay = readRelay(values, variables);
+  if (relay === null)
+    throw new HoldfastError("USAGE", "chat needs --base-url or --routes: addresses and keys are not kept");
+  return { relay, route: undefined, model: null };
 }
 
 /** The member that was named, or how to make one: with the first message, so that a mere look leaves nothing. */
@@ -105,8 +110,9 @@ async function findMember(options: {
   output: Output;
   values: Values;
   model: string | null;
+  route: string | undefined;
 }): Promise<{ kept: string | null; cli: CliName; make(): string }> {
-  const { output, values, model } = options;
+  const { output, values, model, route } = options;
   const { host, setup } = options.opened;
   const asked = text(values, "member");
   if (asked === undefined) {
@@ -118,7 +124,13 @@ async function findMember(options: {
       cli,
       make() {
         const sandbox = host.createSandbox({ kind }).id;
-        const { id } = host.createMember({ sandbox, cli, ...memberOptions(cli, model ?? "", action) });
+        const way = route === undefined ? {} : { route };
+        const { id } = host.createMember({
+          sandbox,
+          cli,
+          ...memberOptions(cli, model ?? "", action),
+          ...way,
+        });
         if (output.isJson) output.json({ kind: "member", member: id, sandbox });
         return id;
       },

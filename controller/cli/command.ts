@@ -38,9 +38,15 @@ export const MODEL_OPTIONS = {
   "base-url": { type: "string" },
   model: { type: "string" },
   "key-file": { type: "string" },
+  "key-variable": { type: "string" },
+  "ca-file": { type: "string" },
+  proxy: { type: "string" },
+  routes: { type: "string" },
+  route: { type: "string" },
 } as const satisfies Options;
 
-export const MODEL_USAGE = "[--base-url URL --model NAME [--key-file FILE]]";
+export const MODEL_USAGE =
+  "[--base-url URL --model NAME [--key-file FILE | --key-variable NAME] [--ca-file FILE] [--proxy URL]]\n       [--routes FILE --model NAME [--route NAME]]";
 
 /** Throws USAGE that names the command. */
 export function readWords(command: Command, argv: readonly string[]): { words: string[]; values: Values } {

@@ -5,11 +5,12 @@ import { join } from "node:path";
 import { PROTOCOL_OF_CLI } from "../../protocol/model-protocol.ts";
 import type { SandboxKind } from "../store/records.ts";
 import { type Command, MODEL_OPTIONS, MODEL_USAGE, text } from "./command.ts";
-import { type Environment, type ModelSettings, readModel } from "./environment.ts";
+import type { Environment } from "./environment.ts";
 import { watchInterrupts } from "./interrupts.ts";
 import { checkModel } from "./model-check.ts";
 import { chooseKind, commandSetup } from "./open.ts";
 import { type Output, seconds, table } from "./output.ts";
+import { type ModelSettings, readModel } from "./relay-settings.ts";
 import { runTour, type TourResult, type TourRow } from "./tour.ts";
 import { loopbackModel, namedModel } from "./tour-model.ts";
 import { endEvidence } from "./turn-display.ts";
@@ -27,7 +28,7 @@ Exit code 0: all of it held. 1: something did not.`,
   options: { ...MODEL_OPTIONS, sandbox: { type: "string" } },
   words: { min: 0, max: 0 },
   async run({ values, environment, output }) {
-    const settings = readModel(values);
+    const settings = readModel(values, environment.variables);
     const setup = commandSetup(environment);
     const kind = await chooseKind(text(values, "sandbox"), setup, output).finally(() => setup.close());
     const stopping = new AbortController();
@@ -58,7 +59,8 @@ async function play(options: {
 }): Promise<TourResult | null> {
   const { settings, environment, output, kind, signal } = options;
   if (settings !== null) {
-    const remark = await checkModel(settings.route, PROTOCOL_OF_CLI.opencode);
+    const { relay, route } = settings;
+    const remark = await checkModel(relay, PROTOCOL_OF_CLI.opencode, route, environment.variables);
     if (remark !== null) output.progress(remark);
   }
   const model = settings === null ? await loopbackModel(environment) : namedModel(settings);

@@ -6,7 +6,8 @@ import { homedir } from "node:os";
 import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { HoldfastError } from "../../protocol/errors.ts";
-import { readKey } from "../relay/key-source.ts";
+import { type KeySource, readKey } from "../relay/key-source.ts";
+import type { UpstreamOptions } from "../relay/upstream.ts";
 import { engineSocket } from "../sandboxes/engine-api.ts";
 import { text, type Values } from "./command.ts";
 
@@ -90,32 +91,18 @@ export function labelList(labels: Environment["labels"]): string {
 export interface ModelRoute {
   baseUrl: string;
   key: string | null;
+  upstream: UpstreamOptions;
 }
 
-export interface ModelSettings {
-  route: ModelRoute;
-  model: string;
-}
-
-/** The model that the options name, or null when they name none. Throws USAGE or REQUEST_INVALID. */
-export function readModel(values: Values): ModelSettings | null {
-  const route = readRoute(values);
-  const model = text(values, "model");
-  if (route === null) {
-    if (model === undefined) return null;
-    throw new HoldfastError("USAGE", "--model needs --base-url");
-  }
-  if (model === undefined || model === "") throw new HoldfastError("USAGE", "--base-url needs --model");
-  return { route, model };
-}
-
-/** The way to the model alone, for a member that has its model. */
-export function readRoute(values: Values): ModelRoute | null {
+/** The one provider that `--base-url` names, with its key; null when it names none. Throws USAGE, REQUEST_INVALID. */
+export function readRoute(values: Values, variables: NodeJS.ProcessEnv = process.env): ModelRoute | null {
   const baseUrl = text(values, "base-url");
-  const keyFile = text(values, "key-file");
   if (baseUrl === undefined) {
-    if (keyFile === undefined) return null;
-    throw new HoldfastError("USAGE", "--key-file needs --base-url");
+    const other = ["key-file", "key-variable", "ca-file", "proxy"].find(
+      (name) => text(values, name) !== undefined,
+    );
+    if (other === undefined) return null;
+    throw new HoldfastError("USAGE", `--${other} needs --base-url`);
   }
   const url = URL.parse(baseUrl);
   if (url === null || !/^https?:$/.test(url.protocol)) {
@@ -127,7 +114,27 @@ export function readRoute(values: Values): ModelRoute | null {
       `a base URL is an address alone (${url.origin}${url.pathname}): a key belongs into a file, see --key-file`,
     );
   }
-  return { baseUrl, key: keyFile === undefined ? null : readKey({ file: keyFile }, {}) };
+  return { baseUrl, key: readKey(keySource(values), variables), upstream: readUpstream(values) };
+}
+
+function keySource(values: Values): KeySource {
+  const file = text(values, "key-file");
+  const variable = text(values, "key-variable");
+  if (file === undefined) return variable === undefined ? null : { variable };
+  if (variable === undefined) return { file };
+  throw new HoldfastError("USAGE", "--key-file and --key-variable exclude one another");
+}
+
+function readUpstream(values: Values): UpstreamOptions {
+  const caFile = text(values, "ca-file");
+  const proxy = text(values, "proxy");
+  const url = proxy === undefined ? null : URL.parse(proxy);
+  if (url !== null && (url.username !== "" || url.password !== ""))
+    throw new HoldfastError(
+      "REQUEST_INVALID",
+      "--proxy takes an address without a password, which everybody could see: name it in a file, see --routes",
+    );
+  return { ...(caFile === undefined ? {} : { caFile }), ...(proxy === undefined ? {} : { proxy }) };
 }
 
 /** Somebody may have put a key into the address. */

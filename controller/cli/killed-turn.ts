@@ -20,17 +20,7 @@ export async function killInTurn(options: {
 }): Promise<string> {
   const { environment, model, directory, member, message, signal } = options;
   const program = join(environment.root, "controller", "cli", "main.ts");
-  const args = [
-    program,
-    "tour-turn",
-    member,
-    message,
-    "--store",
-    directory,
-    "--model-url",
-    model.route.baseUrl,
-    "--json",
-  ];
+  const args = [program, "tour-turn", member, message, "--store", directory, "--json"];
   const child = spawn(environment.node, args, {
     stdio: ["pipe", "pipe", "inherit"],
     env: environment.variables,
@@ -39,9 +29,9 @@ export async function killInTurn(options: {
   const kill = () => child.kill("SIGKILL");
   signal.addEventListener("abort", kill);
   if (signal.aborted) kill();
-  // The key, if there is one: every process could see it in argv.
+  // With a key, if there is one: every process could see it in argv.
   child.stdin.once("error", () => kill());
-  child.stdin.end(model.route.key ?? "");
+  child.stdin.end(JSON.stringify(model.relay));
   try {
     return await within(firstTurn(child.stdout), CHILD_MS);
   } finally {

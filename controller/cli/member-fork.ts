@@ -14,7 +14,7 @@ export const memberFork: Command = {
   async run({ words: [from = ""], values, environment, output }) {
     const key = text(values, "key") ?? `fork-${randomUUID().slice(0, 8)}`;
     const id = text(values, "id");
-    const { host, close } = await openCommandHost({ environment, output, route: NO_MODEL });
+    const { host, close } = await openCommandHost({ environment, output, relay: NO_MODEL });
     try {
       const fork = await host
         .forkMember({ from, key, ...(id === undefined ? {} : { id }) })

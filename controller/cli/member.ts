@@ -88,7 +88,7 @@ function kept(store: Store, id: string): Kept | null {
 /** As the store's owner where that is to be had; beside another owner from the store alone, which says less. */
 async function outlook(environment: Environment, output: Output, id: string): Promise<NextContext> {
   try {
-    const { host, close } = await openCommandHost({ environment, output, route: NO_MODEL });
+    const { host, close } = await openCommandHost({ environment, output, relay: NO_MODEL });
     try {
       return await host.nextContext(id);
     } finally {

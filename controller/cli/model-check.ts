@@ -1,60 +1,78 @@
 /** A look at the model before a conversation rests on it: a wrong address or key is said at once, not after retries. */
-import { get as httpGet, type IncomingMessage } from "node:http";
-import { get as httpsGet } from "node:https";
+import type { IncomingMessage } from "node:http";
 import { HoldfastError } from "../../protocol/errors.ts";
 import type { ModelProtocol } from "../../protocol/model-protocol.ts";
-import { keyHeader } from "../relay/key-header.ts";
-import type { ModelRoute } from "./environment.ts";
+import { KEY_HEADERS } from "../relay/key-header.ts";
+import { RELAY_DEFAULTS } from "../relay/limits.ts";
+import { openRoutes, type RelayOptions, type Route } from "../relay/routes.ts";
 
 const ANSWER_MS = 10_000;
 /** Anthropic's API refuses a request that names no version. */
-const VERSION_HEADER: Readonly<Record<ModelProtocol, Record<string, string>>> = {
-  "chat-completions": {},
-  responses: {},
-  messages: { "anthropic-version": "2023-06-01" },
+const VERSION_HEADER: Readonly<Record<ModelProtocol, readonly string[]>> = {
+  "chat-completions": [],
+  responses: [],
+  messages: ["anthropic-version", "2023-06-01"],
 };
 
-/** Null when all is well, or a remark. Throws MODEL_UNREACHABLE. Costs nothing: only the list of models is asked for. */
+/**
+ * Null when all is well, or a remark. Throws MODEL_UNREACHABLE. Costs nothing: only the list of models is asked for.
+ * @param name of the route; undefined for the protocol's first
+ */
 export async function checkModel(
-  { baseUrl, key }: ModelRoute,
+  relay: RelayOptions,
   protocol: ModelProtocol,
+  name: string | undefined,
+  variables: NodeJS.ProcessEnv,
 ): Promise<string | null> {
-  const url = new URL(`${baseUrl.replace(/\/$/, "")}/models`);
-  const status = await statusOf(url, { ...keyHeader(protocol, key), ...VERSION_HEADER[protocol] }).catch(
-    (cause: NodeJS.ErrnoException) => {
-      const why =
-        cause.name === "TimeoutError"
-          ? `nothing within ${ANSWER_MS / 1000} s`
-          : (cause.code ?? cause.message);
-      throw new HoldfastError("MODEL_UNREACHABLE", `${url.origin} does not answer (${why})`);
-    },
-  );
-  if (status === 401 || status === 403) {
-    const what = key === null ? "wants a key: name its file with --key-file" : "refuses the key";
-    throw new HoldfastError("MODEL_UNREACHABLE", `${url.origin} ${what} (status ${status})`);
+  const routes = openRoutes(relay, variables);
+  try {
+    const route = routes.of(protocol, name);
+    if (route === null)
+      throw new HoldfastError(
+        "REQUEST_INVALID",
+        `no route ${name === undefined ? "" : `${name} `}speaks ${protocol}`,
+      );
+    return await look(route);
+  } finally {
+    routes.close();
   }
-  if (status < 300) return null;
-  return `note: ${url.href} answers ${status}; a base URL usually ends in /v1`;
 }
 
-/** Asked the way the forwarder asks; `fetch` refuses ports that it can use. */
-function statusOf(url: URL, headers: Readonly<Record<string, string>>): Promise<number> {
-  const get = url.protocol === "https:" ? httpsGet : httpGet;
+async function look(route: Route): Promise<string | null> {
+  const { origin } = route.upstream.base;
+  const path = route.pathOf("/models");
+  const status = await statusOf(route, path).catch((cause: NodeJS.ErrnoException) => {
+    const why =
+      cause.name === "TimeoutError" ? `nothing within ${ANSWER_MS / 1000} s` : (cause.code ?? cause.message);
+    throw new HoldfastError("MODEL_UNREACHABLE", `${origin} does not answer (${why})`);
+  });
+  if (status === 401 || status === 403) {
+    const hasKey = KEY_HEADERS.some((header) => header in route.headers);
+    const what = hasKey ? "refuses the key" : "wants a key: name its file with --key-file";
+    throw new HoldfastError("MODEL_UNREACHABLE", `${origin} ${what} (status ${status})`);
+  }
+  if (status < 300) return null;
+  return `note: ${origin}${path} answers ${status}; a base URL usually ends in /v1`;
+}
+
+/** Asked the way the relay asks. */
+function statusOf({ upstream, headers, protocol }: Route, path: string): Promise<number> {
   return new Promise((resolve, reject) => {
-    const call = get(
-      url,
-      {
-        agent: false,
-        headers,
-        signal: AbortSignal.timeout(ANSWER_MS),
-      },
-      (answer: IncomingMessage) => {
-        resolve(answer.statusCode ?? 0);
-        answer.destroy();
-      },
-    );
-    call.on("error", (error) => {
-      reject(error.name === "AbortError" && error.cause instanceof Error ? error.cause : error);
+    const call = upstream.request({
+      method: "GET",
+      path,
+      headers: ["Host", upstream.base.host, ...VERSION_HEADER[protocol], ...Object.entries(headers).flat()],
+      headerBytes: RELAY_DEFAULTS.headerBytes,
     });
+    const late = setTimeout(() => {
+      call.destroy(Object.assign(new Error("late"), { name: "TimeoutError" }));
+    }, ANSWER_MS);
+    call.once("response", (answer: IncomingMessage) => {
+      resolve(answer.statusCode ?? 0);
+      answer.destroy();
+    });
+    call.on("error", reject);
+    call.once("close", () => clearTimeout(late));
+    call.end();
   });
 }

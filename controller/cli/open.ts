@@ -5,11 +5,11 @@ import type { CliName } from "../../protocol/locator.ts";
 import { PROTOCOL_OF_CLI } from "../../protocol/model-protocol.ts";
 import { ALLOW_ALL, type PermissionAction } from "../../protocol/permission-policy.ts";
 import { type Host, openHost } from "../host.ts";
-import { everyProtocol } from "../relay/routes.ts";
+import type { RelayOptions } from "../relay/routes.ts";
 import type { SandboxDriver } from "../sandboxes/sandbox.ts";
 import { type Setup, setUp } from "../setup.ts";
 import type { SandboxKind } from "../store/records.ts";
-import { type Environment, labelList, type ModelRoute } from "./environment.ts";
+import { type Environment, labelList } from "./environment.ts";
 import { type Output, oneLine } from "./output.ts";
 import { readStore } from "./read-store.ts";
 
@@ -19,8 +19,8 @@ export interface OpenHost {
   close(): Promise<void>;
 }
 
-/** A route for commands that send nothing to a model. */
-export const NO_MODEL: ModelRoute = { baseUrl: "http://127.0.0.1:9", key: null };
+/** For commands that send nothing to a model. */
+export const NO_MODEL: RelayOptions = { routes: [] };
 
 /** What this machine offers, with the labels that were asked for. */
 export function commandSetup(environment: Environment): Setup {
@@ -38,7 +38,7 @@ export function commandSetup(environment: Environment): Setup {
 export async function openCommandHost(options: {
   environment: Environment;
   output: Output;
-  route: ModelRoute;
+  relay: RelayOptions;
 }): Promise<OpenHost> {
   const { environment, output } = options;
   const setup = commandSetup(environment);
@@ -47,7 +47,8 @@ export async function openCommandHost(options: {
       directory: environment.storeDirectory,
       takeOver: environment.takeOver,
       drivers: await reachable({ environment, setup, output }),
-      relay: { routes: everyProtocol(options.route) },
+      relay: options.relay,
+      variables: environment.variables,
       onWarning: (what, detail) => output.progress(`holdfast: ${oneLine(`${what}: ${detail}`)}`),
     });
     return {

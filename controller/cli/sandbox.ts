@@ -65,7 +65,7 @@ export const sandboxStop: Command = {
   words: { min: 1, max: 1 },
   async run({ words: [id = ""], values, environment, output }) {
     checkIsKnown(environment, id);
-    const { host, close } = await openCommandHost({ environment, output, route: NO_MODEL });
+    const { host, close } = await openCommandHost({ environment, output, relay: NO_MODEL });
     try {
       output.progress(`stopping ${id}`);
       await host.stopSandbox(id, { abort: values.abort === true });
@@ -86,7 +86,7 @@ export const sandboxRemove: Command = {
   words: { min: 1, max: 1 },
   async run({ words: [id = ""], environment, output }) {
     checkIsKnown(environment, id);
-    const { host, close } = await openCommandHost({ environment, output, route: NO_MODEL });
+    const { host, close } = await openCommandHost({ environment, output, relay: NO_MODEL });
     try {
       output.progress(`removing ${id}`);
       await host.removeSandbox(id);

@@ -8,7 +8,8 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import * as z from "zod/mini";
 import { HoldfastError } from "../../protocol/errors.ts";
-import type { Environment, ModelSettings } from "./environment.ts";
+import type { Environment } from "./environment.ts";
+import { type ModelSettings, relayOf } from "./relay-settings.ts";
 
 export interface TourModel extends ModelSettings {
   /** What the tour says about it. */
@@ -39,11 +40,15 @@ const Requests = z.object({
 export function namedModel(settings: ModelSettings): TourModel {
   return {
     ...settings,
-    description: `${settings.model} at ${settings.route.baseUrl}`,
+    description: `${settings.model} at ${addressOf(settings)}`,
     receivedTexts: async () => null,
     makeSlow: async () => undefined,
     close: async () => undefined,
   };
+}
+
+function addressOf({ relay: { routes }, route }: ModelSettings): string {
+  return (routes.find(({ name }) => name === route) ?? routes[0])?.baseUrl ?? "";
 }
 
 export async function loopbackModel(environment: Environment): Promise<TourModel> {
@@ -63,7 +68,8 @@ export async function loopbackModel(environment: Environment): Promise<TourModel
   const control = url.replace(/\/v1$/, "/_control");
 
   return {
-    route: { baseUrl: url, key: null },
+    relay: relayOf({ baseUrl: url, key: null, upstream: {} }),
+    route: undefined,
     model: "m1",
     description: "the scripted model on loopback (no provider was given)",
     async receivedTexts() {

@@ -54,14 +54,19 @@ export async function runTour(options: {
     openCommandHost({
       environment: { ...environment, storeDirectory: directory },
       output,
-      route: model.route,
+      relay: model.relay,
     });
   let opened: OpenHost = await open();
   /** False while another controller has the store. */
   let isOpen = true;
   const sandbox = opened.host.createSandbox({ kind }).id;
   const cli = "opencode";
-  const member = opened.host.createMember({ sandbox, cli, ...memberOptions(cli, model.model) }).id;
+  const member = opened.host.createMember({
+    sandbox,
+    cli,
+    ...memberOptions(cli, model.model),
+    ...(model.route === undefined ? {} : { route: model.route }),
+  }).id;
 
   /** The work's result, unless the tour is stopped first. */
   async function orStopped<T>(work: Promise<T>): Promise<T> {

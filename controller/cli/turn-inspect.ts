@@ -39,7 +39,7 @@ function look(environment: Environment, id: string): TurnInspection {
 }
 
 async function record(environment: Environment, output: Output, id: string, note: string): Promise<void> {
-  const { host, close } = await openCommandHost({ environment, output, route: NO_MODEL });
+  const { host, close } = await openCommandHost({ environment, output, relay: NO_MODEL });
   try {
     host.recordInspection(id, note);
   } finally {

@@ -1,7 +1,7 @@
 import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { expect, test } from "vitest";
-import { labelList, readEnvironment, readModel, readRoute } from "../../../controller/cli/environment.ts";
+import { labelList, readEnvironment, readRoute } from "../../../controller/cli/environment.ts";
 import { temporaryDirectory } from "../../support/temporary-directory.ts";
 
 const KEY = "sk-secret-1";
@@ -63,16 +63,24 @@ test("what the build wrote is beside the program, or where the variable says", (
   expect(readEnvironment({}, { HOLDFAST_DIST: "/d" }).distDirectory).toBe("/d");
 });
 
-test("a model needs its address and its name; nothing at all is no model", () => {
-  expect(readModel({})).toBeNull();
-  expect(readModel({ "base-url": "http://127.0.0.1:1/v1", model: "m" })).toEqual({
-    route: { baseUrl: "http://127.0.0.1:1/v1", key: null },
-    model: "m",
+test("a key, an authority or a proxy needs an address; two places of a key exclude one another", () => {
+  expect(readRoute({}, {})).toBeNull();
+  for (const name of ["key-file", "key-variable", "ca-file", "proxy"])
+    expect(() => readRoute({ [name]: "k" }, {})).toThrow(`--${name} needs --base-url`);
+  const base = { "base-url": "https://p.example/v1" };
+  expect(() => readRoute({ ...base, "key-file": "k", "key-variable": "K" }, {})).toThrow(
+    "exclude one another",
+  );
+  expect(
+    readRoute({ ...base, "key-variable": "K", "ca-file": "/ca", proxy: "http://proxy:3128" }, { K: KEY }),
+  ).toEqual({
+    baseUrl: "https://p.example/v1",
+    key: KEY,
+    upstream: { caFile: "/ca", proxy: "http://proxy:3128" },
   });
-  expect(() => readModel({ model: "m" })).toThrow("--model needs --base-url");
-  expect(() => readModel({ "key-file": "k" })).toThrow("--key-file needs --base-url");
-  expect(() => readModel({ "base-url": "http://a/v1" })).toThrow("--base-url needs --model");
-  expect(() => readModel({ "base-url": "http://a/v1", model: "" })).toThrow("--base-url needs --model");
+  const seen = () => readRoute({ ...base, proxy: `http://u:${KEY}@proxy` }, {});
+  expect(seen).toThrow("--proxy takes an address without a password");
+  expect(seen).not.toThrow(KEY);
 });
 
 test("an address that is none, or that carries a key, is refused without showing the key", () => {
@@ -89,7 +97,7 @@ test("an address that is none, or that carries a key, is refused without showing
   ]) {
     let message = "";
     try {
-      readModel({ "base-url": address, model: "m" });
+      readRoute({ "base-url": address });
     } catch (error) {
       message = (error as Error).message;
     }

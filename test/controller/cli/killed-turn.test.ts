@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { readEnvironment } from "../../../controller/cli/environment.ts";
 import { killInTurn, within } from "../../../controller/cli/killed-turn.ts";
+import { relayOf } from "../../../controller/cli/relay-settings.ts";
 import { namedModel } from "../../../controller/cli/tour-model.ts";
 import { temporaryDirectory } from "../../support/temporary-directory.ts";
 import { until } from "../../support/until.ts";
@@ -22,7 +23,11 @@ function start(program: string, signal: AbortSignal = new AbortController().sign
      ${program}`,
   );
   const environment = { ...readEnvironment({}, process.env), root };
-  const model = namedModel({ route: { baseUrl: "http://127.0.0.1:1/v1", key: KEY }, model: "m" });
+  const model = namedModel({
+    relay: relayOf({ baseUrl: "http://127.0.0.1:1/v1", key: KEY, upstream: {} }),
+    route: undefined,
+    model: "m",
+  });
   const turn = killInTurn({
     environment,
     model,
@@ -48,7 +53,7 @@ test("the turn's first word is the moment of the kill; the key came on standard 
   const { pid, argv, input, env } = made.seen();
   expect(isAlive(pid)).toBe(false);
   expect(argv).toEqual(expect.arrayContaining(["tour-turn", "m-1", "slow", "--store", "/store"]));
-  expect(input).toBe(KEY);
+  expect(JSON.parse(input).routes[0].key).toBe(KEY);
   expect(JSON.stringify([argv, env])).not.toContain(KEY);
 });
 

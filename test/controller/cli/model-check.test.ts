@@ -1,9 +1,13 @@
 import { createServer, type IncomingHttpHeaders } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
-import { checkModel } from "../../../controller/cli/model-check.ts";
+import { checkModel as check } from "../../../controller/cli/model-check.ts";
+import { relayOf } from "../../../controller/cli/relay-settings.ts";
 import { ModelProtocol } from "../../../protocol/model-protocol.ts";
 import { startModelServer } from "../../support/model/server.ts";
+
+const checkModel = (given: { baseUrl: string; key: string | null }, protocol: ModelProtocol) =>
+  check(relayOf({ ...given, upstream: {} }), protocol, undefined, {});
 
 async function model(expectedKey?: string) {
   const server = await startModelServer(expectedKey === undefined ? {} : { expectedKey });
@@ -60,4 +64,21 @@ test("it is asked as the protocol asks: Anthropic's key and version in their own
   }));
   const bearer = { authorization: "Bearer k", key: undefined, version: undefined };
   expect(shown).toEqual([bearer, bearer, { authorization: undefined, key: "k", version: "2023-06-01" }]);
+});
+
+test("the route that is named is looked at; one that is not there, or speaks otherwise, is said", async () => {
+  const { url } = await model("k");
+  const route = { baseUrl: url, key: { variable: "K" } } as const;
+  const relay = {
+    routes: [
+      { ...route, name: "first", protocol: "messages", key: null },
+      { ...route, name: "second", protocol: "chat-completions" },
+    ],
+  } as const;
+  expect(await check(relay, "chat-completions", "second", { K: "k" })).toBeNull();
+  for (const name of ["first", "none"])
+    await expect(check(relay, "chat-completions", name, { K: "k" })).rejects.toMatchObject({
+      code: "REQUEST_INVALID",
+      message: expect.stringContaining(name) as string,
+    });
 });

@@ -77,12 +77,12 @@ test("what is missing is said with what to run", async () => {
 test("without an engine a host opens in silence, unless the store has containers", async () => {
   const environment = surroundings({ hasBundle: true });
   const output = keptOutput();
-  const first = await openCommandHost({ environment, output, route: NO_MODEL });
+  const first = await openCommandHost({ environment, output, relay: NO_MODEL });
   expect(() => first.host.createSandbox({ kind: "docker" })).toThrow("offers no docker");
   first.host.store.createSandbox({ id: "sb-1", kind: "docker", directory: "/d" });
   await first.close();
   expect(output.err()).toBe("");
-  const second = await openCommandHost({ environment, output, route: NO_MODEL });
+  const second = await openCommandHost({ environment, output, relay: NO_MODEL });
   await second.close();
   expect(output.err()).toContain("no container engine answers");
 });

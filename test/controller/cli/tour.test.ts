@@ -30,7 +30,7 @@ function surroundings() {
 function tour(signal: AbortSignal) {
   const { directory, environment } = surroundings();
   const output = keptOutput();
-  const model = namedModel({ route: { baseUrl: "http://127.0.0.1:1/v1", key: null }, model: "m" });
+  const model = namedModel({ relay: { routes: [] }, route: undefined, model: "m" });
   const run = runTour({ environment, output, model, kind: "process", directory, signal });
   const left = () =>
     readStore(environment, (store) => store.sandboxes().filter(({ wanted }) => wanted !== "removed"));
