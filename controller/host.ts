@@ -14,7 +14,7 @@ import { createForking, originOf } from "./forks.ts";
 import type { Host, HostOptions } from "./host-contract.ts";
 import { hostReport } from "./host-report.ts";
 import { hostSettlement } from "./host-settlement.ts";
-import { checkNote, inspectTurn } from "./inspection.ts";
+import { CALLS_NAMED, checkNote, inspectTurn } from "./inspection.ts";
 import { checkedMember, checkId } from "./member-check.ts";
 import { openRequests } from "./open-requests.ts";
 import { outlookOf } from "./outlook.ts";
@@ -361,6 +361,7 @@ export async function openHost(options: HostOptions): Promise<Host> {
         member: memberRow(turn.member),
         events: store.eventsOf(id),
         inspection: store.inspectionOf(id),
+        calls: store.calls.list({ turn: id }, CALLS_NAMED),
       });
     },
     recordInspection: (turn, note) => store.recordInspection(turn, checkNote(note)),

@@ -7,10 +7,14 @@ import type { ControlEvent, NumberedEvent } from "../protocol/events.ts";
 import type { CliName, TailReference } from "../protocol/locator.ts";
 import type { Settlement } from "../protocol/settlement.ts";
 import { openRequests, type UserRequest } from "./open-requests.ts";
+import type { ModelCall } from "./relay/model-call.ts";
 import type { InspectionRow, MemberRow, TurnRow } from "./store/records.ts";
 
 /** Length of an inspection note, UTF-8 bytes. Beyond: NOTE_INVALID, nothing stored. */
 const NOTE_BYTES = 1024;
+
+/** Calls to the model of one turn that an inspection names. */
+export const CALLS_NAMED = 20;
 
 /** The furthest step whose event came in, in this order. */
 const REACHES = ["admitted", "accepted", "prepared", "gated", "submitting", "delivered"] as const;
@@ -46,6 +50,13 @@ export interface TurnInspection {
   openTools: Array<{ session: string; call: string; tool: string; title: string; at: number }>;
   /** Permissions and questions that had no answer. */
   openRequests: UserRequest[];
+  /** The newest of its calls to the model, newest first: with our own id of each, and the provider's, to ask it about them. */
+  modelCalls: Array<
+    Pick<
+      ModelCall,
+      "id" | "startedAt" | "path" | "status" | "outcome" | "answerId" | "providerRequestId" | "gatewayTraceId"
+    >
+  >;
   /** What the bridge said of the end after the record had ended without it. It changes nothing here. */
   lateEnd: Settlement | null;
   /** Where the native history is, and by which message the turn would be found in it. */
@@ -66,8 +77,10 @@ export function inspectTurn(facts: {
   member: MemberRow;
   events: readonly NumberedEvent[];
   inspection: InspectionRow | null;
+  /** Newest first. */
+  calls: readonly ModelCall[];
 }): TurnInspection {
-  const { turn, member, events, inspection } = facts;
+  const { turn, member, events, inspection, calls } = facts;
   const locator = member.pending_locator ?? member.locator;
   const reach = reachOf(turn, events);
   return {
@@ -78,6 +91,7 @@ export function inspectTurn(facts: {
     meaning: MEANING[reach],
     openTools: openTools(events),
     openRequests: openRequests(events),
+    modelCalls: calls.map(correlation),
     lateEnd: lastOf(events, "turn.ended")?.settlement ?? null,
     native: {
       cli: member.cli,
@@ -87,6 +101,11 @@ export function inspectTurn(facts: {
       tail: locator?.tail ?? null,
     },
   };
+}
+
+function correlation(call: ModelCall): TurnInspection["modelCalls"][number] {
+  const { id, startedAt, path, status, outcome, answerId, providerRequestId, gatewayTraceId } = call;
+  return { id, startedAt, path, status, outcome, answerId, providerRequestId, gatewayTraceId };
 }
 
 /** The note as it is. Throws NOTE_INVALID. */

@@ -1,6 +1,6 @@
 /** `holdfast turn inspect`: what is known of a turn, and the note with which its member may go on. */
 import { HoldfastError } from "../../protocol/errors.ts";
-import { checkNote, inspectTurn, type TurnInspection } from "../inspection.ts";
+import { CALLS_NAMED, checkNote, inspectTurn, type TurnInspection } from "../inspection.ts";
 import { type Command, text } from "./command.ts";
 import type { Environment } from "./environment.ts";
 import { NO_MODEL, openCommandHost } from "./open.ts";
@@ -32,7 +32,13 @@ function look(environment: Environment, id: string): TurnInspection {
     const turn = store.turn(id);
     const member = turn === null ? null : store.member(turn.member);
     if (turn === null || member === null) return null;
-    return inspectTurn({ turn, member, events: store.eventsOf(id), inspection: store.inspectionOf(id) });
+    return inspectTurn({
+      turn,
+      member,
+      events: store.eventsOf(id),
+      inspection: store.inspectionOf(id),
+      calls: store.calls.list({ turn: id }, CALLS_NAMED),
+    });
   });
   if (found === null) throw new HoldfastError("TURN_UNKNOWN", `no turn ${id}`);
   return found;
@@ -62,6 +68,7 @@ function show(inspection: TurnInspection, output: Output): void {
     `         ${native.settledTurns} settled turns before it, the last one ${oneLine(native.tail?.id ?? "-")}`,
   );
   showOpen(inspection, output);
+  showCalls(inspection, output);
   if (inspection.lateEnd !== null) {
     output.line(
       `later    the bridge told of its end when the record had ended: ${inspection.lateEnd.outcome}, ` +
@@ -90,4 +97,18 @@ function showOpen({ openTools, openRequests }: TurnInspection, output: Output): 
         : `question ${request.question.items[0]?.question ?? ""}`;
     output.line(`open     ${oneLine(what)}`);
   }
+}
+
+function showCalls({ modelCalls }: TurnInspection, output: Output): void {
+  if (modelCalls.length === 0) return;
+  output.line("calls to the model, newest first:");
+  const rows = modelCalls.map(({ startedAt, outcome, status, id, answerId, providerRequestId }) => [
+    iso(startedAt),
+    outcome,
+    String(status ?? "-"),
+    id,
+    answerId ?? "-",
+    providerRequestId ?? "-",
+  ]);
+  output.line(table(["AT", "OUTCOME", "STATUS", "CALL", "ANSWER", "REQUEST"], rows));
 }

@@ -1,9 +1,11 @@
 import { expect, test } from "vitest";
 import { checkNote, inspectTurn, type Reach } from "../../controller/inspection.ts";
+import type { ModelCall } from "../../controller/relay/model-call.ts";
 import type { InspectionRow, MemberRow, TurnRow } from "../../controller/store/records.ts";
 import type { ControlEvent, NumberedEvent } from "../../protocol/events.ts";
 import { OPTIONS } from "../support/member-options.ts";
 import { AT, DIGEST_A, EVENTS, LOCATOR, SETTLEMENT } from "../support/samples.ts";
+import { CALL } from "./relay/calls.ts";
 
 const TURN: TurnRow = {
   id: "t-1",
@@ -36,7 +38,12 @@ const NOTE: InspectionRow = { turn: "t-1", at: AT + 2, note: "seen" };
 
 function inspect(
   events: readonly ControlEvent[],
-  changes: { turn?: Partial<TurnRow>; member?: Partial<MemberRow>; inspection?: InspectionRow } = {},
+  changes: {
+    turn?: Partial<TurnRow>;
+    member?: Partial<MemberRow>;
+    inspection?: InspectionRow;
+    calls?: ModelCall[];
+  } = {},
 ) {
   const numbered: NumberedEvent[] = events.map((event, at) => ({ seq: at + 1, at: AT + at, event }));
   return inspectTurn({
@@ -44,6 +51,7 @@ function inspect(
     member: { ...MEMBER, ...changes.member },
     events: numbered,
     inspection: changes.inspection ?? null,
+    calls: changes.calls ?? [],
   });
 }
 
@@ -126,4 +134,20 @@ test("a note has 1 to 1024 bytes of well-formed text, and stays as it is", () =>
     expect(checkNote(note)).toBe(note);
   for (const note of ["", "x".repeat(1025), "ü".repeat(513), "\ud83e"])
     expect(() => checkNote(note)).toThrow(expect.objectContaining({ code: "NOTE_INVALID" }));
+});
+
+test("its calls to the model are named by the ids with which anybody can be asked about them, and by nothing else", () => {
+  const { modelCalls } = inspect([], { calls: [{ ...CALL, id: "second" }, CALL] });
+  expect(modelCalls.map(({ id }) => id)).toEqual(["second", CALL.id]);
+  const { startedAt, path, status, outcome, answerId, providerRequestId, gatewayTraceId } = CALL;
+  expect(modelCalls[1]).toEqual({
+    id: CALL.id,
+    startedAt,
+    path,
+    status,
+    outcome,
+    answerId,
+    providerRequestId,
+    gatewayTraceId,
+  });
 });

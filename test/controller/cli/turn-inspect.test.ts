@@ -7,6 +7,7 @@ import { cli, DEAD_ENGINE } from "../../support/cli.ts";
 import { MEMBER } from "../../support/host.ts";
 import { AT, DIGEST_A, EVENTS, SETTLEMENT } from "../../support/samples.ts";
 import { temporaryDirectory } from "../../support/temporary-directory.ts";
+import { CALL } from "../relay/calls.ts";
 
 const UNKNOWN = hostSettlement({
   outcome: "unknown",
@@ -40,6 +41,8 @@ function storeWithUnknown(): { directory: string; open: () => Store } {
     "box",
     events.map((event, at) => ({ seq: at + 1, at: AT, event })),
   );
+  const { prefix: _, ...call } = { ...CALL, turn: "t-1", providerRequestId: "req-77" };
+  store.calls.record(call, null);
   store.end("t-1", UNKNOWN);
   store.end("t-2", SETTLEMENT);
   store.close();
@@ -62,6 +65,7 @@ test("it shows what is known, beside the controller that owns the store, and say
   expect(stdout).toContain("its message msg_10");
   expect(stdout).toMatch(/ bash +ses_1 +call_1 +rm \[2Jx note forged\n/);
   expect(stdout).toContain("open     permission bash (ls *)");
+  expect(stdout).toMatch(new RegExp(`${CALL.outcome} +${CALL.status} +${CALL.id} .*req-77`));
   expect(stdout).toContain('  holdfast turn inspect t-1 --note "what you found"\n');
   expect(stdout).not.toMatch(/^note/m);
 });
