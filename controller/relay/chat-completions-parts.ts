@@ -6,6 +6,7 @@ import {
   messageBlocks,
   parametersOf,
   type RequestParts,
+  splitSystem,
   unmarked,
 } from "./request-parts.ts";
 
@@ -14,14 +15,10 @@ const PARTS = ["model", "messages", "tools"];
 export function partsOfChatCompletions(value: unknown): RequestParts | null {
   const body = bodyOf(value);
   if (body === null || !Array.isArray(body.messages)) return null;
-  const messages = listOf(body.messages);
-  const first = messages.findIndex((message) => !isSystem(message));
-  const history = first === -1 ? [] : messages.slice(first);
+  const { system, history } = splitSystem(listOf(body.messages));
   return {
     model: body.model,
-    system: messages
-      .slice(0, messages.length - history.length)
-      .map((message) => contentBlocks(bodyOf(message)?.content)),
+    system,
     tools: listOf(body.tools).map(unmarked),
     parameters: parametersOf(body, PARTS),
     blocks: history.flatMap((message, at) => {
@@ -33,11 +30,6 @@ export function partsOfChatCompletions(value: unknown): RequestParts | null {
     }),
     sessionKey: null,
   };
-}
-
-function isSystem(message: unknown): boolean {
-  const role = bodyOf(message)?.role;
-  return role === "system" || role === "developer";
 }
 
 /** OpenCode and Kilo put this question, always the same, before the summary of a history that they compacted (measured). */

@@ -54,6 +54,20 @@ export function contentBlocks(content: unknown): unknown[] {
   return listOf(content).map(unmarked);
 }
 
+/** The messages of the system that lead a list of messages, and the history behind them. */
+export function splitSystem(messages: readonly unknown[]): { system: unknown[]; history: unknown[] } {
+  const first = messages.findIndex((message) => {
+    const role = bodyOf(message)?.role;
+    return role !== "system" && role !== "developer";
+  });
+  const at = first === -1 ? messages.length : first;
+  return { system: messages.slice(0, at).map(systemText), history: messages.slice(at) };
+}
+
+function systemText(message: unknown): unknown[] {
+  return contentBlocks(bodyOf(message)?.content);
+}
+
 /**
  * A message as comparable blocks: one a block of its content, the first of them with the role and with what else stands
  * in the message (a call's id, a name), and the calls behind them. What a later request adds to a message's end thus

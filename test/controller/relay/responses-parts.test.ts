@@ -26,12 +26,24 @@ test("instructions, tools, parameters and items are told apart, and the key name
   });
   expect(parts).toMatchObject({
     model: "gpt-x",
-    system: "You are one.",
+    system: ["You are one."],
     tools: [{ type: "function", name: "f" }],
     parameters: { store: false, prompt_cache_key: "0198-thread" },
     sessionKey: "0198-thread",
   });
   expect(parts?.blocks).toHaveLength(5);
+});
+
+test("messages of the developer that lead the input are system text, later ones history (measured with Codex)", () => {
+  const message = (role: string, text: string) => ({
+    type: "message",
+    role,
+    content: [{ type: "input_text", text }],
+  });
+  const lead = [message("developer", "You are one."), message("developer", "rules")];
+  const parts = partsOfResponses({ input: [...lead, message("user", "hi"), message("developer", "late")] });
+  expect(parts?.system).toHaveLength(3);
+  expect(parts?.blocks).toHaveLength(2);
 });
 
 test("an input may be one text", () => {
