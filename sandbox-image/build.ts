@@ -1,10 +1,12 @@
 // Builds the sandbox image, or finds that there is nothing to build. Starts no engine and no sandbox.
 //   node sandbox-image/build.ts [--base IMAGE] [--claude VERSION] [--tag NAME] [--label k=v]... [--json] [--bundle-only]
+//   node sandbox-image/build.ts --helper-digest      prints the digest of the bridge that would be built; keeps nothing
 //
 //   base (packages)  ->  node  ->  a layer a CLI  ->  sandbox (bridge, manifest)
 //   made once a recipe             once a pin         once a bridge
 
-import { readFile } from "node:fs/promises";
+import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
@@ -186,6 +188,16 @@ export async function buildBundle(options: BundleOptions = {}): Promise<BundleEn
   return end;
 }
 
+/** SHA-256 of the bridge that a build would put into an image now. Nothing is installed, nothing is kept. */
+async function helperDigest(options: Pick<BundleOptions, "bridgeEntry"> = {}): Promise<string> {
+  const outFolder = await mkdtemp(join(tmpdir(), "holdfast-helper-"));
+  try {
+    return sha256Of((await bundleOf({ ...options, outFolder })).bytes);
+  } finally {
+    await rm(outFolder, { recursive: true, force: true });
+  }
+}
+
 /** The record of an image of the same inputs, under the wanted name; undefined when there is none. */
 async function findBuilt(options: {
   socketPath: string;
@@ -273,6 +285,7 @@ async function main(): Promise<void> {
       label: { type: "string", multiple: true },
       json: { type: "boolean" },
       "bundle-only": { type: "boolean" },
+      "helper-digest": { type: "boolean" },
       "bridge-entry": { type: "string" },
       "out-folder": { type: "string" },
     },
@@ -283,6 +296,10 @@ async function main(): Promise<void> {
     script === undefined ? undefined : { script, node: process.env.npm_node_execpath ?? process.execPath };
   const { "bridge-entry": bridgeEntry, "out-folder": outFolder, claude } = values;
   const bundle = { report, npm, bridgeEntry, outFolder, claude };
+  if (values["helper-digest"] === true) {
+    process.stdout.write(`${await helperDigest({ bridgeEntry })}\n`);
+    return;
+  }
   if (values["bundle-only"] === true) {
     process.stdout.write(`${JSON.stringify(await buildBundle(bundle))}\n`);
     return;

@@ -4,12 +4,14 @@
 import { existsSync } from "node:fs";
 import { mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { type BuildOptions, build } from "esbuild";
 import { runCommand } from "./command.ts";
 import { sha256Of } from "./digest.ts";
 import { withLock } from "./lock.ts";
 import { CLI_PINS } from "./pins.ts";
 
+const PROJECT = fileURLToPath(new URL("..", import.meta.url));
 const PIN_TIMEOUT_MS = 10_000;
 const NPM_TIMEOUT_MS = 600_000;
 const LOCK_WAIT_MS = 600_000;
@@ -49,6 +51,8 @@ async function bundle(
   const result = await build({
     ...how,
     entryPoints: [options.entry],
+    // Paths within the bytes are relative to it: equal sources make equal bytes, wherever it is called.
+    absWorkingDir: PROJECT,
     bundle: true,
     platform: "node",
     target: "node24",

@@ -1,6 +1,8 @@
+import { execFileSync } from "node:child_process";
 import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { afterEach, expect, test } from "vitest";
 import {
   bundleBridge,
@@ -37,6 +39,22 @@ test("a bridge becomes one file that answers its pin, and no other file is left"
 test("the same source is the same bundle", async () => {
   const { entry, outFile } = stub("process.exit(0);");
   expect(await bundleBridge({ entry, outFile })).toEqual(await bundleBridge({ entry, outFile }));
+});
+
+test("the bridge of a checkout is the same from every working folder, and its digest keeps no file", async () => {
+  const program = fileURLToPath(new URL("../../sandbox-image/build.ts", import.meta.url));
+  const elsewhere = mkdtempSync(join(tmpdir(), "hf-bundle-"));
+  folders.push(elsewhere);
+  const digest = (cwd: string) =>
+    execFileSync(process.execPath, [program, "--helper-digest"], {
+      cwd,
+      encoding: "utf8",
+      env: { TMPDIR: elsewhere },
+    });
+  const [here, there] = [digest(process.cwd()), digest(elsewhere)];
+  expect(here).toMatch(/^[0-9a-f]{64}\n$/);
+  expect(there).toBe(here);
+  expect(readdirSync(elsewhere)).toEqual([]);
 });
 
 test("another file beside the bridge makes another bridge, which still answers its pin", async () => {
