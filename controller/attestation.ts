@@ -2,6 +2,7 @@
 import { createHmac, randomBytes } from "node:crypto";
 import { type AttestationFacts, attest, type HelperReport } from "../protocol/attestation.ts";
 import { asHoldfastError } from "../protocol/errors.ts";
+import { HELPER_FEATURES, HELPER_PIN } from "../protocol/pin.ts";
 import type { PinnedBuild } from "./sandboxes/sandbox.ts";
 
 /** @returns every reason for not trusting the helper; none means ready */
@@ -41,13 +42,39 @@ export function attestMeasured(options: {
   pinned: PinnedBuild;
   measured: AttestationFacts["measured"];
   hasImage: boolean;
-  goodReport: HelperReport;
 }): string[] {
   const { helperSha256, imageId, manifestSha256 } = options.pinned;
+  const proof = "0".repeat(64);
   return attest({
-    expected: { imageId, helperSha256, manifestSha256, clis: [], proof: options.goodReport.proof },
+    expected: { imageId, helperSha256, manifestSha256, clis: [], proof },
     measured: options.measured,
     hasImage: options.hasImage,
-    report: { ...options.goodReport, helperSha256, clis: [] },
+    report: {
+      pin: HELPER_PIN,
+      features: [...HELPER_FEATURES],
+      clis: [],
+      proof,
+      helperSha256,
+      epoch: 0,
+      earlierEnd: "none",
+    },
   });
+}
+
+/** The reasons that the running helper's answer alone gives: nothing is measured, its place is taken as the pinned one. */
+export function attestAnswer(options: {
+  pinned: PinnedBuild;
+  token: string;
+  challenge(nonce: string): Promise<HelperReport>;
+}): Promise<string[]> {
+  const { helperSha256 } = options.pinned;
+  const measured = {
+    imageId: null,
+    pinLabel: null,
+    helper: { sha256: helperSha256 },
+    manifest: null,
+    foreignMounts: [],
+    changedCode: [],
+  };
+  return attestSandbox({ ...options, measured, hasImage: false });
 }

@@ -2,6 +2,7 @@
 import type { Clock } from "../protocol/clock.ts";
 import type { CliName } from "../protocol/locator.ts";
 import type { Params } from "../protocol/methods.ts";
+import type { DeploymentReport } from "./deployment.ts";
 import type { ForkOptions } from "./forks.ts";
 import type { HostReport } from "./host-report.ts";
 import type { TurnInspection } from "./inspection.ts";
@@ -118,6 +119,12 @@ export interface Host {
   answerPermission(params: Params<"permission.answer">): Promise<void>;
   /** `answers` null rejects the question. Throws as above, and REQUEST_INVALID for answers that do not fit. */
   answerQuestion(params: Params<"question.answer">): Promise<void>;
+  /**
+   * Whether controller, builds and sandboxes are one set: the revision of this controller, what each sandbox is measured as, and
+   * what the bridge of each running one answers to a fresh challenge over its own link, with the age of its heartbeat. Nothing
+   * is started or stopped. A model call that works is no substitute.
+   */
+  deployment(): Promise<DeploymentReport>;
   /** Resident processes, retained members, turns that wait for a start, memory. */
   report(): HostReport;
   /**

@@ -10,6 +10,7 @@ import { isOpen } from "../protocol/record-state.ts";
 import type { Settlement } from "../protocol/settlement.ts";
 import { admitTurn, checkSameTurn, launchOf, launchText } from "./admission.ts";
 import { realClock } from "./clock.ts";
+import { createDeployment } from "./deployment.ts";
 import { createForking, originOf } from "./forks.ts";
 import type { Host, HostOptions } from "./host-contract.ts";
 import { hostReport } from "./host-report.ts";
@@ -269,6 +270,7 @@ export async function openHost(options: HostOptions): Promise<Host> {
     for (const sandbox of live.values())
       sandbox.close(fault).catch((error: unknown) => onWarning("closing", asHoldfastError(error).message));
   });
+  const deployment = createDeployment({ options, store, drivers, clock, live, sandboxOf, onWarning });
 
   /** Asks the bridge that has the turn. */
   async function ask<M extends "permission.answer" | "question.answer">(
@@ -376,9 +378,11 @@ export async function openHost(options: HostOptions): Promise<Host> {
     async answerQuestion(params) {
       await ask(params.turn, "question.answer", params);
     },
+    deployment: deployment.report,
     report: () => hostReport(store),
     usage: (of) => usageReport(store, of),
     async close() {
+      deployment.close();
       unwatch();
       residency.close();
       // All at once: each may wait for its engine.

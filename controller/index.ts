@@ -7,6 +7,7 @@ export { type ModelProtocol, PROTOCOL_OF_CLI } from "../protocol/model-protocol.
 export { ALLOW_ALL, MemberPolicy, type PermissionRule } from "../protocol/permission-policy.ts";
 export type { QuestionAnswers, QuestionRequest } from "../protocol/question.ts";
 export type { ContextStatus, Outcome, Settlement } from "../protocol/settlement.ts";
+export type { DeploymentReport } from "./deployment.ts";
 export type { ForkOptions } from "./forks.ts";
 export { type Host, type HostOptions, openHost, type TurnOptions } from "./host.ts";
 export type { HostReport } from "./host-report.ts";

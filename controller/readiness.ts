@@ -5,7 +5,6 @@
 import type { AttestationFacts, HelperReport } from "../protocol/attestation.ts";
 import { asHoldfastError, HoldfastError } from "../protocol/errors.ts";
 import type { ContainerIdentity } from "../protocol/locator.ts";
-import { HELPER_FEATURES, HELPER_PIN } from "../protocol/pin.ts";
 import { attestMeasured, attestSandbox } from "./attestation.ts";
 import { lastWords } from "./last-words.ts";
 import type { SandboxLink } from "./sandbox-link.ts";
@@ -55,23 +54,14 @@ export async function makeReady(options: ReadinessOptions): Promise<Ready> {
   if (state === "running" && attested !== null) return { ...attested, container };
 
   const measured = await driver.measure(spec, container.containerId);
-  const goodReport = {
-    pin: HELPER_PIN,
-    features: [...HELPER_FEATURES],
-    clis: [],
-    proof: "0".repeat(64),
-    helperSha256: pinned.helperSha256,
-    epoch: 0,
-    earlierEnd: "none" as const,
-  };
   const { hasImage } = driver;
-  const reasons = attestMeasured({ pinned, measured, hasImage, goodReport });
+  const reasons = attestMeasured({ pinned, measured, hasImage });
   const former = formerBuild(container, measured);
   const isOutdated =
     reasons.length > 0 &&
     state === "running" &&
     options.isBusy() &&
-    attestMeasured({ pinned: former, measured, hasImage, goodReport }).length === 0;
+    attestMeasured({ pinned: former, measured, hasImage }).length === 0;
   // Nothing that fails the measuring is started at all.
   if (!isOutdated) await judge(options, container, reasons);
   if (state === "stopped") {

@@ -44,6 +44,8 @@ export interface SandboxLinkOptions {
 
 export interface SandboxLink {
   isUp(): boolean;
+  /** Milliseconds since the bridge was heard on this link: the age of its heartbeat. Null when it is not up. */
+  silentMs(): number | null;
   /** Rejects with LINK_CLOSED, LINK_TIMEOUT, or what the bridge answered. */
   request<M extends MethodName>(method: M, params: Params<M>, limitMs?: number): Promise<Result<M>>;
   close(): Promise<void>;
@@ -158,6 +160,7 @@ export async function openSandboxLink(options: SandboxLinkOptions): Promise<Sand
 
   return {
     isUp: () => current !== null,
+    silentMs: () => current?.silentMs() ?? null,
     request(method, params, limitMs) {
       if (current === null)
         return Promise.reject(new HoldfastError("LINK_CLOSED", "the bridge is not connected"));

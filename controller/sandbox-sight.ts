@@ -6,6 +6,7 @@ import { asHoldfastError } from "../protocol/errors.ts";
 import { LIMITS } from "../protocol/limits.ts";
 import type { Result } from "../protocol/methods.ts";
 import type { SandboxLink } from "./sandbox-link.ts";
+import { askBridge, type BridgeAnswer, probeSandbox, type SandboxProbe } from "./sandbox-probe.ts";
 import type { SandboxDriver, SandboxSpec, SandboxState } from "./sandboxes/sandbox.ts";
 import type { SandboxRow } from "./store/records.ts";
 import type { SeenResident } from "./store/residents.ts";
@@ -24,6 +25,10 @@ export interface Sight {
 export interface SandboxSight {
   /** What is there now, as far as it can be seen: nothing is started, stopped or trusted for it. Never throws. */
   look(): Promise<Sight>;
+  /** The reverse probe: what its bridge says about itself now, beside what is measured. Nothing is started. Never throws. */
+  probe(): Promise<SandboxProbe>;
+  /** What its bridge answers over the link that is up, measured by nothing; null when none is. Never throws. */
+  heard(): Promise<BridgeAnswer | null>;
   /** Its resident processes; [] when it does not run, null when nobody can say now. */
   residents(): Promise<SeenResident[] | null>;
   /** Ends a member's resident process, unless it is in use. False when nobody can say that it has ended. */
@@ -33,7 +38,7 @@ export interface SandboxSight {
 export interface SandboxSightOptions {
   id: string;
   store: Pick<Store, "sandbox">;
-  driver: Pick<SandboxDriver, "state">;
+  driver: Pick<SandboxDriver, "state" | "pinned" | "measure" | "hasImage">;
   /** Throws SANDBOX_UNKNOWN for one that is not there or is removed. */
   row(): SandboxRow;
   specOf(row: SandboxRow): SandboxSpec;
@@ -71,6 +76,19 @@ export function createSandboxSight(options: SandboxSightOptions): SandboxSight {
 
   return {
     look,
+    async probe() {
+      const found = row();
+      const way = async () => {
+        await attach();
+        return connected(LOOK_MS);
+      };
+      return probeSandbox({ row: found, spec: specOf(found), driver, link: way });
+    },
+    async heard() {
+      const link = options.link();
+      if (!link?.isUp()) return null;
+      return askBridge({ row, driver, link });
+    },
     async residents() {
       const link = options.link();
       if (link?.isUp()) return (await link.request("bridge.status", {})).members;

@@ -32,6 +32,8 @@ export interface Endpoint {
   request<M extends MethodName>(method: M, params: Params<M>, limitMs?: number): Promise<Result<M>>;
   send(frames: readonly Frame[]): void;
   bufferedBytes(): number;
+  /** Milliseconds since the other side was heard, or since the start. */
+  silentMs(): number;
   close(cause: HoldfastError | null): void;
 }
 
@@ -48,6 +50,7 @@ export function openEndpoint(options: EndpointOptions): Endpoint {
   const pending = new Map<number, Pending>();
   let nextId = 1;
   let pings = 0;
+  let heardMs = clock.monotonicMs();
   let isClosed = false;
 
   // The peer has two intervals: silence past one sends a ping, past the second ends the link.
@@ -97,6 +100,7 @@ export function openEndpoint(options: EndpointOptions): Endpoint {
 
   link.start({
     onFrames(frames) {
+      heardMs = clock.monotonicMs();
       pingWatch.touch();
       deathWatch.touch();
       let passed: PassedFrame[] = [];
@@ -162,6 +166,7 @@ export function openEndpoint(options: EndpointOptions): Endpoint {
     },
     send: (frames) => link.send(frames),
     bufferedBytes: () => link.bufferedBytes(),
+    silentMs: () => clock.monotonicMs() - heardMs,
     close: (cause) => link.close(cause),
   };
 }

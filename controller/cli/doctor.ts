@@ -1,13 +1,25 @@
-/** `holdfast doctor`: engine, image, pins, store; each with what to do about it. */
+/**
+ * `holdfast doctor`: engine, image, pins, store; each with what to do about it. With `--deployment`: whether controller, builds
+ * and sandboxes are one set.
+ */
 import { asHoldfastError } from "../../protocol/errors.ts";
 import { HELPER_PIN, readPin } from "../../protocol/pin.ts";
 import { engineJson } from "../sandboxes/engine-api.ts";
 import type { Setup } from "../setup.ts";
 import type { Command } from "./command.ts";
+import {
+  helperChecks,
+  lookAtDeployment,
+  NO_SUBSTITUTE,
+  ownerCheck,
+  sandboxDeploymentChecks,
+  short,
+} from "./doctor-deployment.ts";
 import { sandboxChecks, storeChecks } from "./doctor-store.ts";
 import type { Environment } from "./environment.ts";
 import { commandSetup } from "./open.ts";
-import { oneLine } from "./output.ts";
+import { type Output, oneLine } from "./output.ts";
+import { builtHelper, gitCommit } from "./source-revision.ts";
 
 export interface Check {
   name: string;
@@ -20,21 +32,63 @@ export interface Check {
 export const doctor: Command = {
   name: "doctor",
   summary: "Checks engine, image, pins and store, and says how to mend what is wrong.",
-  usage: "[--json]",
-  options: {},
+  usage: `[--deployment] [--json]
+
+--deployment looks whether what runs here is one set: the revision of controller, helper and image, what each running
+bridge says about itself over its link, and how fresh its heartbeat is. No sandbox is started or stopped for it, and no
+controller taken over. A model call that works is no substitute.
+Exit code: 0 all of it is shown to fit, 1 something does not, 3 nothing is wrong and something can't be known from here.`,
+  options: { deployment: { type: "boolean" } },
   words: { min: 0, max: 0 },
-  async run({ environment, output }) {
+  async run({ values, environment, output }) {
+    if (values.deployment === true) return runDeployment(environment, output);
     const checks = await runChecks(environment, output.command);
     if (output.isJson) output.json(checks);
-    else {
-      for (const { name, state, detail, fix } of checks) {
-        output.line(`${MARKS[state]} ${name.padEnd(10)} ${oneLine(detail)}`);
-        if (fix !== "") output.line(`${" ".repeat(14)}fix: ${fix}`);
-      }
-    }
+    else showChecks(checks, output);
     return checks.some(({ state }) => state === "failed") ? 1 : 0;
   },
 };
+
+/** Nothing is wrong, and not everything is shown to be right. */
+const NOT_KNOWN = 3;
+
+async function runDeployment(environment: Environment, output: Output): Promise<number> {
+  const fix = output.command("image build");
+  const [deployment, git, helper] = await Promise.all([
+    lookAtDeployment(environment, output),
+    gitCommit(environment.root),
+    builtHelper(environment),
+  ]);
+  const { report, owner } = deployment;
+  const { version, sha256, of, pin } = report.controller;
+  const where = git === null ? "" : `, git ${short(git.commit)}${git.isClean ? "" : " with changes"}`;
+  const detail = `holdfast ${version}, revision ${short(sha256)} of its ${of}${where}, needs ${pin}`;
+  const usesEngine =
+    report.builds.some((build) => build.kind === "docker" && !("problem" in build)) ||
+    report.sandboxes.some(({ kind }) => kind === "docker");
+  const checks: Check[] = [
+    { name: "controller", state: "ok", detail, fix: "" },
+    ownerCheck(owner, report),
+    ...helperChecks(report, helper, fix),
+    ...(usesEngine ? await engineChecks(environment, output.command) : []),
+    ...sandboxDeploymentChecks(deployment, output.command),
+  ];
+  if (output.isJson) output.json({ checks, ...report, owner, git, note: NO_SUBSTITUTE });
+  else {
+    showChecks(checks, output);
+    output.line();
+    output.line(NO_SUBSTITUTE);
+  }
+  if (checks.some(({ state }) => state === "failed")) return 1;
+  return checks.some(({ state }) => state === "warning") ? NOT_KNOWN : 0;
+}
+
+function showChecks(checks: readonly Check[], output: Output): void {
+  for (const { name, state, detail, fix } of checks) {
+    output.line(`${MARKS[state]} ${name.padEnd(10)} ${oneLine(detail)}`);
+    if (fix !== "") output.line(`${" ".repeat(14)}fix: ${fix}`);
+  }
+}
 
 const MARKS = { ok: "ok ", warning: "?? ", failed: "!! " } as const;
 

@@ -60,7 +60,7 @@ export async function checkSandboxDirectory(directory: string): Promise<boolean>
 }
 
 /** The sandbox's token: made once, and the same after every restart of either side. */
-export async function sandboxToken(paths: SandboxPaths): Promise<string> {
+export async function sandboxToken(paths: Pick<SandboxPaths, "directory">): Promise<string> {
   const path = join(paths.directory, "token");
   try {
     const known = (await readFile(path, "utf8")).trim();

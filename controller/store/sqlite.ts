@@ -65,7 +65,7 @@ export function openDatabase(options: DatabaseOptions): Database {
     });
     if (options.readOnly) {
       checkLayout(database);
-      return wrap(database, 0, null);
+      return wrap(database, currentFence(database), null);
     }
     chmodSync(path, 0o600);
     database.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON");
@@ -103,6 +103,11 @@ function noteRestore(database: DatabaseSync): void {
     UPDATE meta SET name = '${RESTORED_MARK}' WHERE name = '${BACKUP_MARK}';
     UPDATE meta SET value = CAST(CAST(value AS INTEGER) + ${RESTORED_FENCE_STEP} AS TEXT) WHERE name = 'fence';
     COMMIT`);
+}
+
+function currentFence(database: DatabaseSync): number {
+  const row = database.prepare("SELECT value FROM meta WHERE name = 'fence'").get() as { value: string };
+  return Number(row.value);
 }
 
 function raiseFence(database: DatabaseSync): number {

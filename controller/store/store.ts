@@ -49,7 +49,7 @@ export interface Applied {
 export interface Store {
   /** Random, made with the store; marks what belongs to it elsewhere. */
   readonly id: string;
-  /** Rises by one at each opening, and above what a sandbox has seen. */
+  /** Rises by one at each opening, and above what a sandbox has seen. One that is only read has its owner's. */
   readonly fence: number;
   /** Throws FENCED when it is another controller's by now; for what is done without a write. */
   checkOwned(): void;

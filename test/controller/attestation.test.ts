@@ -1,6 +1,6 @@
 import { createHmac } from "node:crypto";
 import { expect, test } from "vitest";
-import { attestMeasured, attestSandbox } from "../../controller/attestation.ts";
+import { attestAnswer, attestMeasured, attestSandbox } from "../../controller/attestation.ts";
 import type { AttestationFacts, HelperReport } from "../../protocol/attestation.ts";
 import { type ErrorCode, HoldfastError } from "../../protocol/errors.ts";
 import { HELPER_FEATURES, HELPER_PIN } from "../../protocol/pin.ts";
@@ -38,8 +38,7 @@ function attest(options: {
 
 /** The measuring alone, as it is judged before a start. */
 function measuredReasons(measured: Partial<Measured>, hasImage = true): string[] {
-  const goodReport = { ...REPORT, clis: [] };
-  return attestMeasured({ pinned: BUILD, measured: { ...MEASURED, ...measured }, hasImage, goodReport });
+  return attestMeasured({ pinned: BUILD, measured: { ...MEASURED, ...measured }, hasImage });
 }
 
 test("a helper that is exactly the pinned one is trusted", async () => {
@@ -172,4 +171,20 @@ test("a helper that does not answer the challenge is its own error, and no verdi
     challenge: () => Promise.reject(new Error("gone")),
   });
   await expect(gone).rejects.toThrow("gone");
+});
+
+test("the running helper's answer alone is judged by everything in it, and by nothing that is measured", async () => {
+  const answer = (report: Partial<HelperReport>, proof = proofOf) =>
+    attestAnswer({
+      pinned: BUILD,
+      token: TOKEN,
+      challenge: async (nonce) => ({ ...REPORT, proof: proof(nonce), ...report }),
+    });
+  expect(await answer({})).toEqual([]);
+  expect(await answer({ pin: "http-agent-live-bridge=3" })).toHaveLength(1);
+  expect(await answer({ helperSha256: DIGEST_B })).toEqual([
+    "the running helper reports other bytes than the pinned ones",
+  ]);
+  expect(await answer({}, () => proofOf("another nonce"))).toEqual(["the answer to the challenge is wrong"]);
+  expect(await answer({ features: [] })).not.toEqual([]);
 });

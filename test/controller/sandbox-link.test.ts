@@ -90,9 +90,11 @@ test("a bridge with the right token is welcomed with the fence and what was appl
   bridge.claimedHead = 7;
   expect(statSync(paths.controllerSocket).mode & 0o777).toBe(0o600);
   expect(link.isUp()).toBe(false);
+  expect(link.silentMs()).toBeNull();
   expect(await bridge.dial()).toBe("welcome");
   expect(bridge.welcomes).toEqual([{ fence: store.fence, applied: 1 }]);
   expect(link.isUp()).toBe(true);
+  expect(link.silentMs()).toBe(0);
   expect(seen).toMatchObject({ ups: 1, downs: [], lost: [] });
 });
 

@@ -8,6 +8,12 @@ import { RESULTS } from "../support/samples.ts";
 import { simpleRig } from "./store/rig.ts";
 
 const STATUS = RESULTS["bridge.status"];
+/** A look and what follows from it measures nothing; the probe's own tests are beside it. */
+const UNASKED = {
+  hasImage: true,
+  pinned: () => Promise.reject(new HoldfastError("IMAGE_MISSING")),
+  measure: () => Promise.reject(new HoldfastError("ENGINE_MISSING")),
+};
 
 /** A sandbox with a container that is in the state, and a bridge that answers as given when it has a link. */
 function scene(given: { state?: SandboxState; answer?: () => Promise<unknown>; isUp?: boolean } = {}) {
@@ -16,6 +22,7 @@ function scene(given: { state?: SandboxState; answer?: () => Promise<unknown>; i
   const { state = "running", answer = async () => STATUS, isUp = true } = given;
   const link = {
     isUp: () => isUp,
+    silentMs: () => 7,
     request(method: string) {
       asked.push(method);
       return answer();
@@ -25,6 +32,7 @@ function scene(given: { state?: SandboxState; answer?: () => Promise<unknown>; i
     id: "box",
     store,
     driver: {
+      ...UNASKED,
       async state() {
         asked.push("state");
         return state;
@@ -67,7 +75,7 @@ test("a look never throws: what hinders it is its reason", async () => {
   const fresh = createSandboxSight({
     id: "new",
     store,
-    driver: { state: async () => "running" },
+    driver: { ...UNASKED, state: async () => "running" },
     row: () => store.sandbox("new") as SandboxRow,
     specOf: () => ({ storeId: store.id, sandboxId: "new", generation: 1, directory: "/d/new" }),
     attach: async () => undefined,
@@ -97,4 +105,20 @@ test("a process is retired by its bridge, unless it is in use; without a bridge 
   await expect(failing("LINK_CLOSED")).rejects.toMatchObject({ code: "LINK_CLOSED" });
   expect(await scene({ isUp: false }).sight.retire("m-1")).toBe(false);
   expect(await scene({ isUp: false, state: "stopped" }).sight.retire("m-1")).toBe(true);
+});
+
+test("what a bridge is heard to say is asked of the link that is up, and of no other", async () => {
+  expect(await scene({ isUp: false }).sight.heard()).toBeNull();
+  const { sight, asked } = scene();
+  expect(await sight.heard()).toMatchObject({ report: null, reasons: [expect.stringMatching(/image/)] });
+  expect(asked).toEqual([]);
+});
+
+test("a probe whose facts can't be had says so, and never throws", async () => {
+  expect(await scene().sight.probe()).toMatchObject({
+    sandbox: "box",
+    place: "unknown",
+    reasons: [expect.stringMatching(/^it can't be looked at: .*image/)],
+    report: null,
+  });
 });

@@ -430,3 +430,14 @@ test("a ping that fails at once closes the link and leaves no watch behind", () 
   expect(closes).toEqual(["LINK_CLOSED"]);
   expect(clock.pending).toBe(0);
 });
+
+test("the other side's silence is counted from what it sent last, whatever that was", async () => {
+  const { clock, receive, endpoint } = alone();
+  clock.advance(1200);
+  expect(endpoint.silentMs()).toBe(1200);
+  receive({ kind: "pong", n: 1 });
+  expect(endpoint.silentMs()).toBe(0);
+  clock.advance(300);
+  endpoint.send([{ kind: "ack", seq: 1 }]);
+  expect(endpoint.silentMs()).toBe(300);
+});
