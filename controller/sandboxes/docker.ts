@@ -305,6 +305,12 @@ function isStateVolume({ Type, Name, Destination }: z.infer<typeof Inspected>["M
   return Type === "volume" && VOLUMES.includes(Destination) && OWN_VOLUME.test(Name ?? "");
 }
 
+/**
+ * What a stop by somebody else gives the bridge, when it says nothing itself. The engine's usual 10 s are used up by the
+ * abort of a CLI that does not answer (public case P32).
+ */
+const STOP_SECONDS = 60;
+
 function createBody(spec: SandboxSpec, imageId: string, users: UidRange, options: DockerOptions): unknown {
   const isRoot = process.getuid?.() === 0;
   return {
@@ -315,6 +321,7 @@ function createBody(spec: SandboxSpec, imageId: string, users: UidRange, options
       [STORE_LABEL]: spec.storeId,
       [UID_LABEL]: String(users.firstUid),
     },
+    StopTimeout: STOP_SECONDS,
     ...(options.readOnlyRoot ? { Volumes: Object.fromEntries(VOLUMES.map((path) => [path, {}])) } : {}),
     HostConfig: {
       ReadonlyRootfs: options.readOnlyRoot,

@@ -76,6 +76,29 @@ for (const [how, fails] of [
   });
 }
 
+test("law 7, B8: a first turn that names another member's session fails, and takes it from nobody", async () => {
+  const { t, sandbox, member, names, savedBytes } = await staged();
+  const { locator } = t.host.member(member);
+  const saved = savedBytes();
+  const second = t.host.createMember({ sandbox, cli: "claude", ...CLAUDE_MEMBER }).id;
+  names(`init ${locator?.nativeId}`);
+  const { settlement } = await play(t, second, "The code word is whelk.");
+  expect(settlement).toMatchObject({
+    outcome: "failed",
+    keepsProcess: false,
+    error: { code: "IDENTITY_CHANGED" },
+  });
+  expect(t.host.member(second)).toMatchObject({ locator: null, pending_locator: null, settled_turns: 0 });
+  expect(savedBytes()).toBe(saved);
+  names("");
+  expect((await play(t, second, "The code word is whelk.")).settlement).toMatchObject({ context: "NEW" });
+  expect(t.host.member(second).locator?.nativeId).not.toBe(locator?.nativeId);
+  expect((await play(t, member, "What is the code word?")).settlement).toMatchObject({
+    context: "RESTORED",
+    parts: ["The code word is kelp."],
+  });
+});
+
 test("P20, B4: a process that names another session in its handshake is LOST before a byte of the prompt; the saved one is found again", async () => {
   const { t, sandbox, member, names, savedBytes } = await staged();
   const saved = savedBytes();

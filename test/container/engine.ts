@@ -210,6 +210,11 @@ export async function restart(id: string): Promise<void> {
   await ask({ method: "POST", path: `/containers/${id}/restart`, query: { t: "20" } });
 }
 
+/** `docker stop` with nothing said about its grace. */
+export async function stopByOperator(id: string): Promise<void> {
+  await ask({ method: "POST", path: `/containers/${id}/stop` });
+}
+
 /** Gives an image a name, taken from whatever had it; the name is gone when the test ends. */
 export async function tagged(image: string, name: string): Promise<void> {
   const [repo = "", tag = ""] = name.split(":");

@@ -7,7 +7,7 @@ import { readRecords } from "../../bridge/journal-record.ts";
 import { createMember, MEMBER, startTestHost, type TestHost } from "../support/host.ts";
 import { follow, play, tellOnFailure, userTexts } from "../support/turns.ts";
 import { until } from "../support/until.ts";
-import { fileOf, present, processesIn, processIn } from "./engine.ts";
+import { fileOf, type Inspected, present, processesIn, processIn, stopByOperator } from "./engine.ts";
 import { ownDist, withBridge } from "./variants.ts";
 
 const JOURNAL = "/var/lib/holdfast/journal";
@@ -76,6 +76,40 @@ test("A7: refused with a turn under way; with abort the turn has its verified en
   const { settlement } = await play(t, member, "What is the code word?");
   expect(settlement).toMatchObject({ context: "RESTORED", parts: ["The code word is conch."] });
 });
+
+/** A container that was not made with a grace of its own gets 10 s by `docker stop`. */
+const graceMs = ({ Config }: Inspected) => Number(Config.StopTimeout ?? 10) * 1000;
+
+for (const native of ["a native turn that ends when it is asked", "a native process that heeds no SIGTERM"]) {
+  const heeds = native.startsWith("a native turn");
+  test(`P32, law 6: docker stop under a turn, with ${native}: the end is written, and the exit is in its grace and no kill`, async () => {
+    const t = await startTestHost();
+    tellOnFailure(t);
+    const { sandbox, member } = createMember(t.host, "docker");
+    await play(t, member, "The code word is conch.");
+    const { locator } = t.host.member(member);
+    t.model.script("Work on", [{ kind: "neverEnd", text: "working " }]);
+    const turn = follow(t.host.submit(member, "Work on."));
+    await until("some text", () => turn.seen().length > 20, 30_000);
+    const container = containerOf(t, sandbox);
+    // Stopped by a signal, it hears neither an abort nor SIGTERM.
+    const cli = await processIn(container, (command) => command.startsWith("/opt/holdfast/clis/"));
+    if (!heeds) process.kill(cli.pid, "SIGSTOP");
+    const beganMs = performance.now();
+    await stopByOperator(container);
+    expect(performance.now() - beganMs).toBeLessThan(graceMs(await present(container)));
+    expect((await present(container)).State).toMatchObject({ Running: false, ExitCode: 0 });
+    expect((await journalOf(container)).at(-1)).toEqual({ t: "stopped" });
+    const settlement = await turn.end();
+    expect(settlement).toMatchObject({ outcome: "aborted", settled: heeds });
+    const saved = t.host.member(member).locator;
+    if (heeds) expect(saved).toMatchObject({ nativeId: locator?.nativeId, settledTurns: 2 });
+    else expect(saved).toEqual(locator);
+    const next = await play(t, member, "What is the code word?");
+    expect(next.settlement).toMatchObject({ context: "RESTORED", parts: ["The code word is conch."] });
+    expect(containerOf(t, sandbox)).toBe(container);
+  });
+}
 
 test("a CLI that ignores every polite end is ended by force, and the stop is clean all the same", async () => {
   const t = await startTestHost();

@@ -22,6 +22,8 @@ export interface ChildOrder {
   text: string;
   /** Ends itself hard when the turn is durable and nothing of it was sent. */
   diesBeforeSending: boolean;
+  /** Of the whole turn; the bridge's own when missing. */
+  limitMs?: number;
 }
 
 export type ChildLine =
@@ -59,7 +61,7 @@ if (import.meta.main) {
     relay: { routes: everyProtocol({ baseUrl: order.modelUrl, key: order.modelKey }) },
     onWarning: (what, detail) => tell({ at: "warning", text: `${what}: ${detail}` }),
   });
-  const turn = host.submit(order.member, order.text);
+  const turn = host.submit(order.member, order.text, { limitMs: order.limitMs ?? 0 });
   isArmed = order.diesBeforeSending;
   tell({ at: "submitted", turn: turn.id });
   const parts = new Map<string, string>();

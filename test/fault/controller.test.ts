@@ -5,6 +5,8 @@ import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { openHost } from "../../controller/host.ts";
 import { everyProtocol } from "../../controller/relay/routes.ts";
 import type { SandboxKind } from "../../controller/store/records.ts";
+import { nativeServer } from "../conformance/suite/native.ts";
+import { OPENCODE_SUBJECT } from "../conformance/suite/served.ts";
 import { putFiles } from "../container/engine.ts";
 import { createMember, MODEL_KEY, startTestHost, type TestHost } from "../support/host.ts";
 import { follow, play, tellOnFailure, userTexts } from "../support/turns.ts";
@@ -195,6 +197,40 @@ test("laws 6, 7, 10; B1: the controller killed after the native end and before i
   expect(next.settlement).toMatchObject({ context: "LIVE", parts: ["The code word is abalone."] });
 });
 
+test("P24, laws 6, 10: the controller killed in a turn that ends natively before the next one is there: told once, one session, nothing runs on", async () => {
+  const s = await scene("process");
+  const { t, sandbox, member, directory } = s;
+  t.model.script("Work on", [{ kind: "reply", text: "Working. ", toolCalls: [waiting] }, "Never asked for."]);
+  let turn = "";
+  await withChild(t, { member, text: "Work on.", limitMs: 8000 }, async (child) => {
+    ({ turn } = await child.line("submitted"));
+    await until("the tool", () => eventsOf(t.directory, turn).includes("turn.tool"), 30_000);
+    await child.kill();
+    const ended = `{"type":"turn.ended","member":"${member}","turn":"${turn}"`;
+    const journal = () => readFileSync(`${directory}/state/journal`, "utf8");
+    await until("the end in the journal", () => journal().includes(ended), 30_000);
+    expect(stateOf(t.directory, turn)).toBe("delivered");
+  });
+  expect(await endOf(t, turn)).toMatchObject({
+    outcome: "failed",
+    settled: true,
+    error: { code: "TURN_TIME_LIMIT" },
+    parts: ["Working. "],
+  });
+  expectOnce(s, turn, "Work on.");
+  expect(t.host.running(turn)).toBeNull();
+  expect(t.host.openRequests(member)).toEqual([]);
+  const native = await nativeServer(OPENCODE_SUBJECT, {
+    sandbox,
+    member,
+    workspace: `${directory}/workspace`,
+  });
+  const sessions = await native.ask<Array<{ id: string }>>("GET", "/session");
+  expect(sessions.map(({ id }) => id)).toEqual([t.host.member(member).locator?.nativeId]);
+  const next = await play(t, member, "What is the code word?");
+  expect(next.settlement).toMatchObject({ context: "LIVE", parts: ["The code word is abalone."] });
+});
+
 test("laws 10, 12, 13: a controller frozen beyond the link's limit still owns its store, and thawed it has every text whole, once", async () => {
   const s = await scene("process");
   const { t, member, directory } = s;
@@ -225,45 +261,47 @@ test("laws 10, 12, 13: a controller frozen beyond the link's limit still owns it
   expectOnce(s, turn, "Talk slowly.");
 });
 
-test("P48, law 12: a frozen controller is taken over when somebody says so; thawed it notices, and writes and sends nothing", async () => {
-  const s = await scene("process");
-  const { t, member, directory } = s;
-  t.model.script("Wait for the thaw", [
-    { kind: "reply", text: "Waiting. ", toolCalls: [waiting] },
-    "It came.",
-  ]);
-  let turn = "";
-  await withChild(t, { member, text: "Wait for the thaw." }, async (child) => {
-    ({ turn } = await child.line("submitted"));
-    await until("the tool", () => eventsOf(t.directory, turn).includes("turn.tool"), 30_000);
-    child.process.kill("SIGSTOP");
-    const options = {
-      directory: t.directory,
-      drivers: t.setup.drivers,
-      relay: { routes: everyProtocol({ baseUrl: t.model.url, key: MODEL_KEY }) },
-    };
-    await expect(openHost(options)).rejects.toMatchObject({ code: "STORE_OWNED" });
-    const next = await openHost({ ...options, takeOver: true });
-    try {
-      const handle = next.running(turn);
-      expect(handle).not.toBeNull();
-      child.process.kill("SIGCONT");
-      expect(await child.line("failed")).toMatchObject({ code: "FENCED" });
-      writeFileSync(`${directory}/workspace/go`, "");
-      expect(await within("the end", handle?.settlement ?? Promise.reject(), 60_000)).toMatchObject({
-        outcome: "completed",
-        parts: ["Waiting. ", "It came."],
-      });
-      // The old one is still there, and still refused: its successor's lock holds.
-      expect(child.process.exitCode).toBeNull();
+for (const kind of ["process", "docker"] as const) {
+  test(`P48, law 12: a frozen controller of a ${kind} sandbox is taken over when somebody says so; thawed it notices, and writes and sends nothing`, async () => {
+    const s = await scene(kind);
+    const { t, member } = s;
+    t.model.script("Wait for the thaw", [
+      { kind: "reply", text: "Waiting. ", toolCalls: [waiting] },
+      "It came.",
+    ]);
+    let turn = "";
+    await withChild(t, { member, text: "Wait for the thaw." }, async (child) => {
+      ({ turn } = await child.line("submitted"));
+      await until("the tool", () => eventsOf(t.directory, turn).includes("turn.tool"), 30_000);
+      child.process.kill("SIGSTOP");
+      const options = {
+        directory: t.directory,
+        drivers: t.setup.drivers,
+        relay: { routes: everyProtocol({ baseUrl: t.model.url, key: MODEL_KEY }) },
+      };
       await expect(openHost(options)).rejects.toMatchObject({ code: "STORE_OWNED" });
-    } finally {
-      await next.close();
-    }
+      const next = await openHost({ ...options, takeOver: true });
+      try {
+        const handle = next.running(turn);
+        expect(handle).not.toBeNull();
+        child.process.kill("SIGCONT");
+        expect(await child.line("failed")).toMatchObject({ code: "FENCED" });
+        await letGo(s);
+        expect(await within("the end", handle?.settlement ?? Promise.reject(), 60_000)).toMatchObject({
+          outcome: "completed",
+          parts: ["Waiting. ", "It came."],
+        });
+        // The old one is still there, and still refused: its successor's lock holds.
+        expect(child.process.exitCode).toBeNull();
+        await expect(openHost(options)).rejects.toMatchObject({ code: "STORE_OWNED" });
+      } finally {
+        await next.close();
+      }
+    });
+    expect(t.model.mainRequests().map(({ answer }) => answer?.round)).toEqual([0, 1]);
+    expectOnce(s, turn, "Wait for the thaw.");
   });
-  expect(t.model.mainRequests().map(({ answer }) => answer?.round)).toEqual([0, 1]);
-  expectOnce(s, turn, "Wait for the thaw.");
-});
+}
 
 test("law 12: a controller whose fence was passed by another writes nothing and sends nothing", async () => {
   const { t, member } = await scene("process");

@@ -82,6 +82,7 @@ test("a container is made hardened, without network, with the sandbox's director
       "dev.holdfast.store": "store-1",
       "dev.holdfast.first-uid": "20001",
     },
+    StopTimeout: 60,
     HostConfig: {
       Binds: ["/var/s/box:/run/holdfast:ro"],
       NetworkMode: "none",
