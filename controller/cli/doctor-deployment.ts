@@ -43,7 +43,7 @@ export async function lookAtDeployment(environment: Environment, output: Output)
     const opened = await openCommandHost({
       environment: { ...environment, takeOver: false },
       output,
-      route: NO_MODEL,
+      relay: NO_MODEL,
     });
     try {
       const why = "no other controller holds the store, this one asked the bridges itself";
