@@ -40,12 +40,12 @@ every call, 130 interrupted. What the detectors can't tell: docs/preflight.md.`,
   },
   words: { min: 1, max: 1 },
   async run({ words, values, output }) {
-    const route = readRoute({ ...values, "base-url": words[0] ?? "" });
-    if (route === null) throw new HoldfastError("USAGE", "preflight needs the model's base URL");
-    const { baseUrl, key } = route;
     const protocol = readProtocol(values);
     const repetitions = readRepetitions(values);
     const proxy = readProxy(values);
+    const route = readRoute({ "base-url": words[0] ?? "", "key-file": text(values, "key-file") });
+    if (route === null) throw new HoldfastError("USAGE", "preflight needs the model's base URL");
+    const { baseUrl, key } = route;
     if (key !== null && isBare(new URL(baseUrl)))
       output.progress("note: without TLS the key travels readable to all");
     const stop = new AbortController();
