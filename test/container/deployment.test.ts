@@ -32,7 +32,7 @@ async function deployment(store: string, distDirectory: string): Promise<Seen> {
 const states = ({ checks }: Seen) => checks.map(({ name, state }) => `${name} ${state}`);
 const detail = ({ checks }: Seen, name: string) => checks.find((check) => check.name === name)?.detail ?? "";
 
-test("a real set, beside the controller that holds the store and after it; then a newer build, and an older one", async () => {
+test("a real set, beside the controller that holds the store and after it; then under a newer build", async () => {
   const dist = await ownDist();
   const opened = await startTestHost({ distDirectory: dist });
   const { host, directory } = opened;

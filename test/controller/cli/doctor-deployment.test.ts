@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { readFileSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, expect, test } from "vitest";
 import type { Check } from "../../../controller/cli/doctor.ts";
@@ -13,14 +13,16 @@ import {
 } from "../../../controller/cli/doctor-deployment.ts";
 import { builtHelper } from "../../../controller/cli/source-revision.ts";
 import { type DeploymentReport, deploymentOf } from "../../../controller/deployment.ts";
-import type { Heartbeat } from "../../../controller/heartbeat.ts";
+import { type Heartbeat, readHeartbeat } from "../../../controller/heartbeat.ts";
 import type { SandboxProbe } from "../../../controller/sandbox-probe.ts";
 import { HELPER_PIN } from "../../../protocol/pin.ts";
 import { cli, DEAD_ENGINE } from "../../support/cli.ts";
 import { startEngineStandIn } from "../../support/engine.ts";
+import { FakeClock } from "../../support/fake-clock.ts";
 import { startFakeHost } from "../../support/fake-host.ts";
 import { AT, DIGEST_A, DIGEST_B } from "../../support/samples.ts";
 import { temporaryDirectory } from "../../support/temporary-directory.ts";
+import { until } from "../../support/until.ts";
 
 const MANIFEST = "{}";
 const MANIFEST_SHA256 = createHash("sha256").update(MANIFEST).digest("hex");
@@ -288,18 +290,21 @@ test("nothing was built: said with what to do, and no engine is wanted for it", 
 });
 
 test("beside a controller that holds the store it looks on, and takes nothing from it", async () => {
-  const fake = await startFakeHost();
-  const { directory, host } = fake;
+  // Its clock stands still: after its first heartbeat there is only what the test says in its place.
+  const { directory, host } = await startFakeHost({ clock: new FakeClock(Date.now()) });
+  const path = join(directory, "controller.json");
+  const heartbeat = await until("the heartbeat", () => readHeartbeat(directory));
+  const says = (changes: Partial<Heartbeat>) =>
+    writeFileSync(path, JSON.stringify({ ...heartbeat, beatAt: Date.now(), ...changes }));
   const engine = await startEngineStandIn({ images: { [IMAGE]: { "dev.holdfast.pin": HELPER_PIN } } });
   const env = { DOCKER_HOST: `unix://${engine}`, HOLDFAST_DIST: dist(helper) };
+  says({});
   const { checks, code } = await deployment(env, { store: directory });
   expect(state(checks, "owner")).toEqual(["ok"]);
   expect(code).toBe(0);
   host.createSandbox({ kind: "docker", id: "still-mine" });
   // One of another revision: as if the host had been upgraded and its controller not been restarted.
-  const path = join(directory, "controller.json");
-  const heartbeat = JSON.parse(readFileSync(path, "utf8")) as Heartbeat;
-  writeFileSync(path, JSON.stringify({ ...heartbeat, revision: DIGEST_B }));
+  says({ revision: DIGEST_B });
   const mixed = await deployment(env, { store: directory });
   expect(mixed.checks.find(({ name }) => name === "owner")).toMatchObject({
     state: "failed",

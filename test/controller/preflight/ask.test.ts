@@ -115,6 +115,14 @@ test.for(PROTOCOLS)(
   },
 );
 
+test("an answer that goes on for longer than the silence that is let pass is read to its end", async () => {
+  const text = Array.from({ length: 40 }, (_, at) => `${at} `);
+  const { url } = await model([{ kind: "reply", text, betweenChunksMs: 20 }]);
+  const { fault, answer, totalMs } = await call(url, "messages", { limits: { ...ASK_LIMITS, idleMs: 500 } });
+  expect(totalMs).toBeGreaterThan(500);
+  expect({ fault, text: answer?.text }).toEqual({ fault: null, text: text.join("") });
+});
+
 test("a signal ends a call wherever it is, at once", async () => {
   for (const step of [
     { kind: "hang" },
