@@ -26,7 +26,7 @@ export function hintsOf(headers: IncomingHttpHeaders, sessionKey: string | null)
 }
 
 /**
- * `aside`: a request without tools is none of the conversation (a title, a summary), and is compared with nothing.
+ * `aside`: a request for a title or a summary is none of the conversation, and is compared with nothing.
  * `unknown`: nobody can say which chain it is, without a member, a model, or a session that the CLI or the host names.
  */
 export type Chain = { kind: "main"; key: string } | { kind: "aside" } | { kind: "unknown" };
@@ -36,7 +36,7 @@ export function chainOf(
   owner: { member: string | null; nativeId: string | null },
   digest: RequestDigest,
 ): Chain {
-  if (digest.tools.count === 0) return { kind: "aside" };
+  if (digest.isAside) return { kind: "aside" };
   const session = digest.session ?? owner.nativeId;
   if (owner.member === null || session === null || digest.model === null) return { kind: "unknown" };
   return { kind: "main", key: JSON.stringify([owner.member, session, digest.agent, digest.model]) };

@@ -28,6 +28,7 @@ export function partsOfChatCompletions(value: unknown): RequestParts | null {
         isSummary: isSummary || isAnswer,
       }));
     }),
+    asksForSummary: false,
     sessionKey: null,
   };
 }

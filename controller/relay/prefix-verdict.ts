@@ -15,7 +15,7 @@ type PrefixBreak = z.infer<typeof PrefixBreak>;
 export const PrefixVerdict = z.object({
   /** `equal`: every earlier block is unchanged. `unknown`: nobody can say which chain it belongs to. */
   verdict: z.enum(["equal", ...PREFIX_BREAKS, "unknown"]),
-  /** Everything that changed; the first is the verdict. */
+  /** Everything that changed. The first is the verdict, unless the history was compacted: that explains the others. */
   breaks: z.array(PrefixBreak).check(z.maxLength(PREFIX_BREAKS.length)),
   /** Blocks of the earlier history, and how many of them lead this one unchanged. */
   blocksBefore: Count,
@@ -41,7 +41,8 @@ export function comparePrefix(before: RequestDigest, after: RequestDigest): Pref
   if (before.parameters.digest !== after.parameters.digest) breaks.push("parameters");
   if (equalBlocks < before.blocks.length) breaks.push(isCompacted(before, after) ? "compaction" : "history");
   return {
-    verdict: breaks[0] ?? "equal",
+    // A compaction also moves what stands before the history (Codex), or what is made from its beginning (Claude Code).
+    verdict: breaks.includes("compaction") ? "compaction" : (breaks[0] ?? "equal"),
     breaks,
     blocksBefore: before.blocks.length,
     equalBlocks,

@@ -37,6 +37,8 @@ export const RequestDigest = z.object({
   /** The native session and agent that the CLI names in its headers; null when it names none. Hints, no proof. */
   session: Hint,
   agent: Hint,
+  /** A title or a summary: without tools, or by its last text. None of the conversation. */
+  isAside: z.boolean(),
   bodySha256: Digest,
   bodyBytes: Count,
   system: Part,
@@ -67,6 +69,7 @@ export function digestRequest(
     protocol,
     model: modelName(parts.model),
     ...hintsOf(headers, parts.sessionKey),
+    isAside: parts.tools.length === 0 || parts.asksForSummary,
     bodySha256: createHash("sha256").update(body).digest("hex"),
     bodyBytes: body.length,
     system: partOf(parts.system),

@@ -9,6 +9,8 @@ export interface RequestParts {
   tools: readonly unknown[];
   parameters: Readonly<Record<string, unknown>>;
   blocks: ReadonlyArray<{ value: unknown; isSummary: boolean }>;
+  /** The request is for a summary of the history, though it looks like one of the conversation. */
+  asksForSummary: boolean;
   /** A session that the body itself names; null when it names none. */
   sessionKey: string | null;
 }

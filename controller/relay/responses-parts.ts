@@ -30,6 +30,7 @@ export function partsOfResponses(value: unknown): RequestParts | null {
     blocks: history.flatMap((item) =>
       bodyOf(item)?.content === undefined ? [{ value: item, isSummary: false }] : messageBlocks(item),
     ),
+    asksForSummary: false,
     sessionKey: plainId(body.prompt_cache_key),
   };
 }

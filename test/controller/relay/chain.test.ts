@@ -59,6 +59,8 @@ test("where the CLI names no session the host's stands in, and without one the c
   expect(chainOf({ ...OWNER, member: null }, digestOf(chatBody(["a"])))).toEqual({ kind: "unknown" });
 });
 
-test("a request without tools is none of the conversation", () => {
+test("a title, and a summary that is asked for with tools, are none of the conversation", () => {
+  const summary = { ...digestOf(chatBody(["a"])), isAside: true };
+  expect(chainOf(OWNER, summary)).toEqual({ kind: "aside" });
   expect(chainOf(OWNER, digestOf(chatBody(["title, please"], { tools: [] })))).toEqual({ kind: "aside" });
 });

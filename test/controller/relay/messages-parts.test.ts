@@ -42,6 +42,17 @@ test("a system text may be a string", () => {
   expect(of(undefined)).toEqual([]);
 });
 
+test("a request for a summary is told by its last text alone (measured with Claude Code)", () => {
+  const ask = "CRITICAL: Respond with TEXT ONLY. Do NOT call any tools.\n\n- Do NOT use Read";
+  const of = (...messages: unknown[]) => partsOfMessages({ messages })?.asksForSummary;
+  const user = (content: unknown) => ({ role: "user", content });
+  expect(of(user("hi"), user(ask))).toBe(true);
+  expect(of(user("hi"), user([{ type: "text", text: ask, ...MARK }]))).toBe(true);
+  expect(of(user(ask), user("hi"))).toBe(false);
+  expect(of(user(`Say: ${ask}`))).toBe(false);
+  expect(of()).toBe(false);
+});
+
 test("without messages it is no request of this protocol", () => {
   for (const body of [null, [], {}, { messages: {} }]) expect(partsOfMessages(body)).toBeNull();
 });

@@ -63,6 +63,19 @@ test("a CLI's summary in the place of the history is a compaction, once", () => 
   expect(compare(before, of(["a", "b", "c", "d", "e", summary])).verdict).toBe("equal");
 });
 
+test("a compaction explains what changed before the history, and hides none of it", () => {
+  const summary = "Another language model started to solve this problem and produced a summary";
+  const after = digestOf({
+    ...chatBody([]),
+    messages: [
+      { role: "system", content: "moved" },
+      { role: "user", content: summary },
+    ],
+  });
+  const { verdict, breaks } = comparePrefix(of(["a", "b"]), after);
+  expect({ verdict, breaks }).toEqual({ verdict: "compaction", breaks: ["system", "compaction"] });
+});
+
 test("a second compaction is one too, where the CLI puts the same question before each summary", () => {
   const question = "What did we do so far?";
   const [first, second] = [of([question, "summary 1", "a", "b", "c"]), of([question, "summary 2", "c", "d"])];
