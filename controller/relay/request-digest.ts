@@ -4,7 +4,7 @@
  * change nothing that the model reads; the raw bytes are digested beside that, in pieces. Which part of a body is what is
  * in one file a protocol. Pure but for the hashing.
  */
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
 import * as z from "zod/mini";
 import { Count, Digest } from "../../protocol/ids.ts";
@@ -18,8 +18,8 @@ import type { RequestParts } from "./request-parts.ts";
 import { partsOfResponses } from "./responses-parts.ts";
 import { modelName } from "./words.ts";
 
-/** One body, decoded. Beyond: it gets no digest. */
-const BODY_BYTES = 64 * 1024 * 1024;
+/** One body, decoded; a megabyte takes about 15 ms. Beyond: it gets no digest. */
+export const DIGESTED_BYTES: number = 16 * 1024 * 1024;
 /** Blocks of one request. Beyond: it gets no digest. */
 const BLOCKS = 20_000;
 const RAW_PIECE_BYTES = 1024;
@@ -61,7 +61,7 @@ export function digestRequest(
   body: Buffer,
 ): RequestDigest | null {
   const coding = headers["content-encoding"] ?? null;
-  const decoded = decodeBody(coding, body, BODY_BYTES);
+  const decoded = decodeBody(coding, body, DIGESTED_BYTES);
   const value = decoded === null ? undefined : parsedJson(decoded.toString("utf8"));
   const parts = value === undefined ? null : partsOf(protocol, value);
   if (decoded === null || parts === null || parts.blocks.length > BLOCKS) return null;
@@ -70,7 +70,7 @@ export function digestRequest(
     model: modelName(parts.model),
     ...hintsOf(headers, parts.sessionKey),
     isAside: parts.tools.length === 0 || parts.asksForSummary,
-    bodySha256: createHash("sha256").update(body).digest("hex"),
+    bodySha256: hash("sha256", body),
     bodyBytes: body.length,
     system: partOf(parts.system),
     tools: { ...partOf(parts.tools), count: parts.tools.length },
@@ -106,5 +106,5 @@ function piecesOf(body: Buffer): string[] {
 }
 
 function shortDigest(bytes: string | Buffer): string {
-  return createHash("sha256").update(bytes).digest().subarray(0, 16).toString("base64url");
+  return hash("sha256", bytes, "buffer").toString("base64url", 0, 16);
 }

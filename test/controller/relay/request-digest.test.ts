@@ -1,7 +1,7 @@
 import { gzipSync, zstdCompressSync } from "node:zlib";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { digestRequest, RequestDigest } from "../../../controller/relay/request-digest.ts";
+import { DIGESTED_BYTES, digestRequest, RequestDigest } from "../../../controller/relay/request-digest.ts";
 import { ModelProtocol } from "../../../protocol/model-protocol.ts";
 import { chatBody, digestOf } from "./calls.ts";
 
@@ -66,6 +66,14 @@ test("more blocks than are looked at give no digest", () => {
     digestRequest("chat-completions", {}, Buffer.from(JSON.stringify({ messages: given })));
   expect(of(messages)).toBeNull();
   expect(of(messages.slice(1))?.blocks).toHaveLength(20_000);
+});
+
+test("a body over the limit gets no digest, and one that unfolds beyond it neither", () => {
+  const pad = (bytes: number) => Buffer.from(`{"messages":[]}${" ".repeat(bytes - 15)}`);
+  const of = (body: Buffer, headers = {}) => digestRequest("chat-completions", headers, body);
+  expect(of(pad(DIGESTED_BYTES))).not.toBeNull();
+  expect(of(pad(DIGESTED_BYTES + 1))).toBeNull();
+  expect(of(gzipSync(pad(DIGESTED_BYTES + 1)), { "content-encoding": "gzip" })).toBeNull();
 });
 
 test("any bytes of any protocol, with any headers: a good digest or none, never an error", () => {
