@@ -3,7 +3,7 @@
  * or an answer, no header, no address, no key. Written once, when the call has ended, and never changed.
  */
 import * as z from "zod/mini";
-import { Count, Digest, Instant, OurId } from "../../protocol/ids.ts";
+import { Count, Digest, Instant, NativeId, OurId } from "../../protocol/ids.ts";
 import { ModelProtocol } from "../../protocol/model-protocol.ts";
 import { CallUsage } from "./call-usage.ts";
 import { PrefixVerdict } from "./prefix-verdict.ts";
@@ -35,7 +35,7 @@ export const ModelCall = z.object({
   /** Of the CLI's process, by its token; null when that is not known. */
   processGeneration: z.nullable(Count),
   /** The member's native session as the host knows it; null before that. */
-  nativeId: z.nullable(Short),
+  nativeId: z.nullable(NativeId),
   protocol: ModelProtocol,
   /** Name of the route; null for a refused call that had none. */
   route: z.nullable(Short),

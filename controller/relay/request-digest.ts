@@ -21,7 +21,7 @@ import { modelName } from "./words.ts";
 /** One body, decoded; a megabyte takes about 15 ms. Beyond: it gets no digest. */
 export const DIGESTED_BYTES: number = 16 * 1024 * 1024;
 /** Blocks of one request. Beyond: it gets no digest. */
-const BLOCKS = 20_000;
+const BLOCKS = 8000;
 const RAW_PIECE_BYTES = 1024;
 /** Pieces of raw bytes that are digested: the first 4 MiB. What is equal beyond them is not counted. */
 const RAW_PIECES = 4096;
@@ -60,25 +60,30 @@ export function digestRequest(
   headers: IncomingHttpHeaders,
   body: Buffer,
 ): RequestDigest | null {
-  const coding = headers["content-encoding"] ?? null;
-  const decoded = decodeBody(coding, body, DIGESTED_BYTES);
+  const decoded = decodeBody(headers["content-encoding"] ?? null, body, DIGESTED_BYTES);
   const value = decoded === null ? undefined : parsedJson(decoded.toString("utf8"));
   const parts = value === undefined ? null : partsOf(protocol, value);
   if (decoded === null || parts === null || parts.blocks.length > BLOCKS) return null;
-  return {
-    protocol,
-    model: modelName(parts.model),
-    ...hintsOf(headers, parts.sessionKey),
-    isAside: parts.tools.length === 0 || parts.asksForSummary,
-    bodySha256: hash("sha256", body),
-    bodyBytes: body.length,
-    system: partOf(parts.system),
-    tools: { ...partOf(parts.tools), count: parts.tools.length },
-    parameters: partOf(parts.parameters),
-    blocks: parts.blocks.map(({ value: block, isSummary }) => ({ ...partOf(block), isSummary })),
-    rawPieceBytes: RAW_PIECE_BYTES,
-    rawPieces: piecesOf(decoded),
-  };
+  try {
+    return {
+      protocol,
+      model: modelName(parts.model),
+      ...hintsOf(headers, parts.sessionKey),
+      isAside: parts.tools.length === 0 || parts.asksForSummary,
+      bodySha256: hash("sha256", body),
+      bodyBytes: body.length,
+      system: partOf(parts.system),
+      tools: { ...partOf(parts.tools), count: parts.tools.length },
+      parameters: partOf(parts.parameters),
+      blocks: parts.blocks.map(({ value: block, isSummary }) => ({ ...partOf(block), isSummary })),
+      rawPieceBytes: RAW_PIECE_BYTES,
+      rawPieces: piecesOf(decoded),
+    };
+  } catch (error) {
+    // What is nested deeper than the stack is parsed, and can't be written again.
+    if (error instanceof RangeError) return null;
+    throw error;
+  }
 }
 
 function partsOf(protocol: ModelProtocol, body: unknown): RequestParts | null {

@@ -355,6 +355,17 @@ test("an event over the limit is passed over, the next ones are read, and the re
   });
 });
 
+test.for(PROTOCOLS)("%s: an answer that is nested without end is no error", async (protocol) => {
+  const deep = "[".repeat(200_000) + "]".repeat(200_000);
+  for (const text of [
+    `data: {"usage":${deep},"response":${deep},"message":${deep},"choices":${deep}}\n\n`,
+    deep,
+  ]) {
+    const reading = await readIn(protocol, [Buffer.from(text)], { contentType: null });
+    expect(reading.usage).toEqual(UNKNOWN_USAGE);
+  }
+});
+
 test("an endless line, an endless event and an endless body hold no memory", async () => {
   const chunk = Buffer.alloc(64 * 1024, "x");
   const line = Buffer.concat([Buffer.from("data: "), chunk, Buffer.from("\n")]);

@@ -4,6 +4,8 @@ import { CALL } from "./calls.ts";
 
 test("a record is what its schema says, and nothing beside", () => {
   expect(ModelCall.parse(CALL)).toEqual(CALL);
+  // As long as a CLI's id may be anywhere else.
+  expect(ModelCall.safeParse({ ...CALL, nativeId: "x".repeat(256) }).success).toBe(true);
   for (const wrong of [
     { outcome: "fine" },
     { usage: { ...CALL.usage, inputTokens: 1.5 } },
