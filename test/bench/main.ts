@@ -13,6 +13,7 @@ import { idleBench } from "./idle.ts";
 import { liveBench } from "./live.ts";
 import { loadText, type Machine, machineFacts, machineLines } from "./machine.ts";
 import { buildBridge, findPlace, sweepContainers } from "./prepare.ts";
+import { relayBench } from "./relay.ts";
 import { requestsBench } from "./requests.ts";
 import { Scope } from "./scope.ts";
 import { storeBench } from "./store.ts";
@@ -26,6 +27,7 @@ const BENCHES: readonly Bench[] = [
   storeBench,
   requestsBench,
   idleBench,
+  relayBench,
 ];
 
 const HELP = `npm run bench [-- NAME...] [options]
