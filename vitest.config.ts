@@ -39,7 +39,9 @@ export default defineConfig({
         extends: true,
         test: {
           name: "unit",
-          include: ["test/{protocol,bridge,controller,model,sandbox-image,scripts,house}/**/*.test.ts"],
+          include: [
+            "test/{protocol,bridge,controller,model,history,sandbox-image,scripts,house}/**/*.test.ts",
+          ],
           testTimeout: 20_000,
           sequence: { groupOrder: 0 },
         },
