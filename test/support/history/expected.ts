@@ -10,6 +10,8 @@ export interface NativePart {
   readonly form: RegExp;
 }
 
+export type Part = string | NativePart;
+
 export interface ExpectedCall {
   readonly name: string;
   /** Parsed: CLIs send them on in a spelling of their own. A string: the text of a freeform tool. */
@@ -18,7 +20,7 @@ export interface ExpectedCall {
 
 export interface ExpectedRow {
   readonly role: Row["role"];
-  readonly parts: ReadonlyArray<string | NativePart>;
+  readonly parts: readonly Part[];
   /** Undefined: none. */
   readonly calls?: readonly ExpectedCall[];
   /** For each result which of the calls of this history it answers, counted from 0. Undefined: none. */

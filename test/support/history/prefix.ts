@@ -19,6 +19,8 @@ interface Pair {
   /** The user's text with which the later one ends, cut, to find it by. */
   readonly text: string;
   readonly verdict: PrefixVerdict["verdict"];
+  /** All that changed, with commas between; "": nothing. */
+  readonly changed: string;
   /** Leading blocks of the earlier history that the later one has, of how many. */
   readonly equalBlocks: number;
   readonly blocksBefore: number;
@@ -41,9 +43,9 @@ export function reportOn(requests: readonly ModelRequest[]): ChainReport {
   const pairs = [...chains.values()].flatMap((chain) =>
     chain.slice(1).map(({ request, digest }, at): Pair => {
       const before = chain[at]?.digest ?? digest;
-      const { verdict, equalBlocks, blocksBefore } = comparePrefix(before, digest);
+      const { verdict, breaks, equalBlocks, blocksBefore } = comparePrefix(before, digest);
       const text = request.request?.rows.findLast(({ role }) => role === "user")?.text ?? "";
-      return { text: text.slice(0, 60), verdict, equalBlocks, blocksBefore };
+      return { text: text.slice(0, 60), verdict, changed: breaks.join(", "), equalBlocks, blocksBefore };
     }),
   );
   return {
