@@ -12,12 +12,14 @@ import { resumeTests } from "./suite/resume.ts";
 import { openStage } from "./suite/subject.ts";
 import { textTests } from "./suite/texts.ts";
 import { toolTests } from "./suite/tools.ts";
+import { usageTests } from "./suite/usage.ts";
 
 const subject = claudeSubject("2.1.220");
 const stage = openStage(subject, { claude: "2.1.220" });
 
 textTests(stage, subject);
 toolTests(stage, subject);
+usageTests(stage, subject);
 permissionTests(stage, subject);
 questionTests(stage, subject);
 providerTests(stage, subject);

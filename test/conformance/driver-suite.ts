@@ -21,6 +21,7 @@ import { type DriverSubject, openStage } from "./suite/subject.ts";
 import { DEAD_PROXIES, surroundingTests } from "./suite/surroundings.ts";
 import { textTests } from "./suite/texts.ts";
 import { toolTests } from "./suite/tools.ts";
+import { usageTests } from "./suite/usage.ts";
 
 /** Short enough to be waited for, long enough for a loaded machine. */
 const SHORT = {
@@ -39,6 +40,7 @@ export function driverSuite(subject: DriverSubject): void {
   const stage = openStage(subject);
   textTests(stage, subject);
   toolTests(stage, subject);
+  usageTests(stage, subject);
   permissionTests(stage, subject);
   lineageTests(stage, subject);
   questionTests(stage, subject);

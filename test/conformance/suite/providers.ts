@@ -124,6 +124,19 @@ export function providerTests(
       await t.host.stopSandbox(own.sandbox);
       const next = await play(t, member, "Do you follow?");
       expect(next.settlement).toMatchObject({ outcome: "completed", context: "RESTORED" });
+      const of = { turn: next.handle.id };
+      await until("the record of its call", () => t.host.usage(of).calls.calls > 0);
+      // S26: the one break is the expected one, whatever the CLI asked for in between.
+      const { prefixes } = t.host.usage({ member }).calls;
+      expect(prefixes).toMatchObject({
+        compaction: 1,
+        history: 0,
+        system: 0,
+        tools: 0,
+        parameters: 0,
+        unknown: 0,
+      });
+      expect(t.host.store.calls.list(of, 1)[0]?.prefix?.verdict).toBe("equal");
     },
   );
 }
