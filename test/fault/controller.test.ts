@@ -21,6 +21,8 @@ interface Scene {
   sandbox: string;
   member: string;
   directory: string;
+  /** Null for a process: its workspace is a folder here. */
+  container: string | null;
   /** The member's settled turns before the test. */
   settledTurns: number;
 }
@@ -52,17 +54,17 @@ async function scene(kind: SandboxKind): Promise<Scene> {
   if (!isWell) await play(t, member, "The code word is abalone.");
   t.model.reset();
   const { sandbox, settled_turns: settledTurns } = t.host.member(member);
-  const directory = t.host.store.sandbox(sandbox)?.directory ?? "";
+  const { directory = "", container = null } = t.host.store.sandbox(sandbox) ?? {};
   rmSync(`${directory}/workspace/go`, { force: true });
-  return { t, sandbox, member, directory, settledTurns };
+  const containerId = kind === "docker" ? (container?.containerId ?? "") : null;
+  return { t, sandbox, member, directory, container: containerId, settledTurns };
 }
 
-async function letGo({ t, sandbox, directory }: Scene): Promise<void> {
-  const row = t.host.store.sandbox(sandbox);
-  if (row?.kind === "process") writeFileSync(`${directory}/workspace/go`, "");
+async function letGo({ container, directory }: Scene): Promise<void> {
+  if (container === null) writeFileSync(`${directory}/workspace/go`, "");
   else {
     const entry = { kind: "bytes" as const, path: "workspace/go", mode: 0o644, bytes: Buffer.alloc(0) };
-    await putFiles(row?.container?.containerId ?? "", [entry]);
+    await putFiles(container, [entry]);
   }
 }
 

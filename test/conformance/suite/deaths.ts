@@ -37,6 +37,30 @@ export function deathTests(stage: () => Stage, subject: DriverSubject): void {
     expect(spoken(stage(), t.model.mainRequests()[0])).toContain("Say something before the test begins.");
   });
 
+  test("A3, law 8: the CLI killed in a first turn leaves no locator: the next turn is NEW in a session of its own, sent once", async () => {
+    const { t, fresh, sandbox } = stage();
+    const member = fresh();
+    t.model.script("Work until", [{ kind: "reply", toolCalls: [tools.shell("sleep 323")] }, "Never."]);
+    const turn = follow(t.host.submit(member, "Work until you die."));
+    await until(
+      "the sleep",
+      async () => (await processesOf(sandbox, member, "sleep 323")).length > 0,
+      30_000,
+    );
+    const candidate = (await turn.heard("turn.context")).nativeId;
+    await killCli(sandbox, member, processText);
+    expect(await turn.end()).toMatchObject({ outcome: "failed", settled: false, context: "NEW" });
+    await slotIsEmpty(sandbox, member);
+    expect(t.host.member(member)).toMatchObject({ locator: null, pending_locator: null, settled_turns: 0 });
+    t.model.reset();
+    const { settlement } = await play(t, member, "Do you live?");
+    expect(settlement).toMatchObject({ outcome: "completed", context: "NEW" });
+    expect(settlement.session?.nativeId).not.toBe(candidate);
+    expect(spoken(stage(), t.model.mainRequests()[0])).toEqual(["Do you live?"]);
+    expect(t.model.mainRequests()).toHaveLength(1);
+    expect((await play(t, member, "And still?")).settlement).toMatchObject({ context: "LIVE" });
+  });
+
   test("law 8: the CLI killed between turns makes the next turn RESTORED, by the same native id", async () => {
     const { t, steady, sandbox } = stage();
     const member = await settled(stage(), steady());

@@ -40,6 +40,23 @@ export function providerTests(
     expect(sent).toContain("Say something before the test begins.");
   });
 
+  test("law 8: a login that the provider refuses fails the turn and is not LOST; the conversation is there when it is taken again", async () => {
+    const { t, steady } = stage();
+    const member = await settled(stage(), steady());
+    const { locator } = t.host.member(member);
+    t.model.script("Knock", [{ kind: "status", status: 401, body: { error: { message: "who are you" } } }]);
+    // Some of them knock again by themselves, for longer than a test may take.
+    const { settlement } = await play(t, member, "Knock in vain.", 10_000);
+    expect(settlement).toMatchObject({ outcome: "failed", context: "LIVE" });
+    expect(["NATIVE_FAILED", "TURN_TIME_LIMIT"]).toContain(settlement.error?.code);
+    expect(t.host.member(member).locator?.nativeId).toBe(locator?.nativeId);
+    t.model.reset();
+    const next = await play(t, member, "With a key.");
+    expect(next.settlement.outcome).toBe("completed");
+    expect(["LIVE", "RESTORED"]).toContain(next.settlement.context);
+    expect(spoken(stage(), t.model.mainRequests()[0])).toContain("Say something before the test begins.");
+  });
+
   test("C4: a 429 with retry-after is waited for, told as waiting, and the turn completes with the text once", async () => {
     const { t, steady } = stage();
     const failFirst = { times: 1, status: 429, headers: { "retry-after": "1" } };
