@@ -88,7 +88,7 @@ for (const version of CLAUDE_VERSIONS) {
     await kept.stop();
   });
 
-  test(`P23, ${version}: a cut last record and two joined ones are LOST where they held the tail, and else resumed; no crash`, async () => {
+  test(`P23, ${version}: a cut last record, zeros and two joined ones are LOST where they held the tail, and else resumed; no crash`, async () => {
     const { model, rig } = await open(version);
     const first = await rig.launch();
     const { tail } = await playOn(rig, first, "The code word is kelp.");
@@ -102,6 +102,12 @@ for (const version of CLAUDE_VERSIONS) {
     expect(await rig.resume(locatorOf(first, tail)), "cut in the tail's row").toMatchObject(lost);
     writeFileSync(path, `${whole.slice(0, rowAt)}{"type":"user","uuid":"x${whole.slice(rowAt)}`);
     expect(await rig.resume(locatorOf(first, tail)), "the tail's row joined to another").toMatchObject(lost);
+    writeFileSync(path, `${whole.slice(0, rowAt)}${"\0".repeat(whole.length - rowAt)}`);
+    expect(await rig.resume(locatorOf(first, tail)), "a block of zeros over the tail's row").toMatchObject(
+      lost,
+    );
+    writeFileSync(path, "\0".repeat(whole.length));
+    expect(await rig.resume(locatorOf(first, tail)), "nothing but zeros").toMatchObject(lost);
     writeFileSync(path, "");
     expect(await rig.resume(locatorOf(first, tail)), "blank").toMatchObject(lost);
 

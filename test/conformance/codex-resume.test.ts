@@ -75,6 +75,14 @@ const BROKEN: Array<[what: string, change: (lines: string[]) => string[], reason
     "the history lacks the last settled turn",
   ],
   [
+    "a block of zeros where its last lines were",
+    (lines) => {
+      const at = lines.findIndex((line) => line.includes("Noted: kelp."));
+      return [...lines.slice(0, at), "\0".repeat(lines.slice(at).join("\n").length)];
+    },
+    "the history lacks the last settled turn",
+  ],
+  [
     "its first line cut",
     (lines) => [lines[0]?.slice(0, 90) ?? "", ...lines.slice(1)],
     "the CLI has no history",

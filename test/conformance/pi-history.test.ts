@@ -50,6 +50,13 @@ const DAMAGES: Record<string, { make(lines: string[]): string[]; lost: string | 
     make: (lines) => [...lines.slice(0, lastAnswer(lines)), half(lines[lastAnswer(lines)])],
     lost: "lacks the last settled turn",
   },
+  "a block of zeros where its last answer was": {
+    make: (lines) => [
+      ...lines.slice(0, lastAnswer(lines)),
+      "\0".repeat(lines.slice(lastAnswer(lines)).join("\n").length),
+    ],
+    lost: "lacks the last settled turn",
+  },
   "a cut line joined with the next record": {
     make(lines) {
       const first = lines.findIndex((line) => line.includes('"role":"assistant"'));
