@@ -11,6 +11,7 @@ import type { UserRequest } from "./open-requests.ts";
 import type { RelayOptions } from "./relay/routes.ts";
 import type { ResidencyLimits } from "./residency-decision.ts";
 import type { SandboxDriver } from "./sandboxes/sandbox.ts";
+import type { Budget } from "./store/budgets.ts";
 import type { CallsOf } from "./store/model-calls.ts";
 import type {
   ForkRow,
@@ -80,6 +81,14 @@ export interface Host {
    */
   forkMember(options: ForkOptions): Promise<ForkRow>;
   member(id: string): MemberRow;
+  /**
+   * Limits how many tokens the member's calls to the model may use from here on, as their providers count them; null takes
+   * the limit away (the default). Each call reserves what it may take before it goes out; one that does not fit is refused
+   * (403, `holdfast_budget_exhausted`), and nothing of it is sent. Throws MEMBER_UNKNOWN, REQUEST_INVALID.
+   */
+  setBudget(member: string, limitTokens: number | null): void;
+  /** Null for a member without one. Throws MEMBER_UNKNOWN. */
+  budgetOf(member: string): Budget | null;
   /**
    * Changes what a member was made with; the next turn is launched with it, and is RESTORED for that reason when a process
    * is resident. Throws MEMBER_UNKNOWN, REQUEST_INVALID.

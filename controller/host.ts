@@ -54,7 +54,7 @@ export async function openHost(options: HostOptions): Promise<Host> {
   const relay = openRelay(options.relay, {
     clock,
     variables: options.variables ?? process.env,
-    record: (call, digest) => store.calls.record(call, digest),
+    calls: () => store.calls,
     onWarning,
   });
   const store = openStore({
@@ -63,6 +63,8 @@ export async function openHost(options: HostOptions): Promise<Host> {
     nowAt: () => clock.nowAt(),
     cliVersion: (cli) => versions.get(cli) ?? "unknown",
   });
+
+  store.calls.budgets.settleLeft();
 
   const residency = createResidency({
     store,
@@ -312,6 +314,8 @@ export async function openHost(options: HostOptions): Promise<Host> {
     },
     forkMember,
     member: memberRow,
+    setBudget: (member, limitTokens) => store.calls.budgets.set(member, limitTokens),
+    budgetOf: (member) => store.calls.budgets.of(memberRow(member).id),
     changeMember(id, changes) {
       const { cli, options: known } = memberRow(id);
       store.setMemberOptions(id, checkedMember({ cli, options: { ...known, ...changes } }).options);

@@ -28,6 +28,7 @@ export { type ProcessOptions, processSandboxes } from "./sandboxes/process.ts";
 export type { PinnedBuild, SandboxDriver, SandboxSpec, SandboxState } from "./sandboxes/sandbox.ts";
 export { type Setup, type SetupOptions, setUp } from "./setup.ts";
 export { type BackupOptions, backupStore } from "./store/backup.ts";
+export type { Budget } from "./store/budgets.ts";
 export { checkStore, type StoreCheck } from "./store/check.ts";
 export type { LaunchRevision } from "./store/launch-revisions.ts";
 export type { CallsOf, ModelCalls, StatedUsage } from "./store/model-calls.ts";

@@ -46,6 +46,8 @@ export interface CallOptions {
   limits: RelayLimits;
   clock: Clock;
   readers: CallReaders;
+  /** The whole body, when it was taken already. */
+  body: Buffer | null;
 }
 
 export interface Call {
@@ -232,6 +234,10 @@ export function passCall(options: CallOptions): Call {
     made.on("information", ({ statusCode }) => {
       if (statusCode === 102 && !isClientGone && !outbound.headersSent) outbound.writeProcessing();
     });
+    if (options.body !== null) {
+      if (options.body.length > 0) onRequestBytes(made, options.body);
+      return onRequestEnd(made);
+    }
     made.on("drain", () => inbound.resume());
     inbound.on("data", (chunk: Buffer) => {
       if (!hasEnded) onRequestBytes(made, chunk);

@@ -10,14 +10,19 @@ import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { Clock } from "../../protocol/clock.ts";
 import type { ModelProtocol } from "../../protocol/model-protocol.ts";
 import type { ModelCaller } from "../../protocol/model-token.ts";
+import type { Budgets } from "../store/budgets.ts";
+import type { ModelCalls } from "../store/model-calls.ts";
 import { announcesTooMuch, type Call, type CallReaders, passCall } from "./call.ts";
 import { type CallRecord, readCall } from "./call-record.ts";
 import { protocolOfPath } from "./key-header.ts";
 import { checkedLimits, type RelayLimits } from "./limits.ts";
+import { wholeBody } from "./metered-body.ts";
+import { isUsageDue, purposeOf } from "./model-call.ts";
 import { tokenOf } from "./model-token.ts";
 import { type RefusalName, rawRefusal, refuse } from "./refusal.ts";
 import type { RequestDigest } from "./request-digest.ts";
 import { openRoutes, type RelayOptions, type Route } from "./routes.ts";
+import { estimateTokens } from "./token-estimate.ts";
 
 /** What the CLI's base URL ends in; the rest of its path goes behind the provider's. */
 const INLET_PREFIX = "/v1";
@@ -66,8 +71,8 @@ export interface Relay {
 export interface RelayPorts {
   clock: Clock;
   variables: Readonly<NodeJS.ProcessEnv>;
-  /** Keeps the record. What it throws is told as a warning. */
-  record(call: CallRecord, digest: RequestDigest | null): void;
+  /** Where calls are recorded and budgets kept. What it throws is told as a warning. */
+  calls(): Pick<ModelCalls, "record"> & { budgets: Pick<Budgets, "of" | "reserve" | "settle"> };
   onWarning(what: string, detail: string): void;
 }
 
@@ -86,7 +91,8 @@ export function openRelay(options: RelayOptions, ports: RelayPorts): Relay {
 
   function keep(call: CallRecord, digest: RequestDigest | null, why: string): void {
     try {
-      ports.record(call, digest);
+      ports.calls().record(call, digest);
+      ports.calls().budgets.settle(call.id, usedTokens(call));
     } catch (error) {
       const text = error instanceof Error ? error.message : String(error);
       ports.onWarning("a model call is not recorded", `${call.id}: ${text}`);
@@ -134,6 +140,49 @@ export function openRelay(options: RelayOptions, ports: RelayPorts): Relay {
         const { name, ...told } = admitted;
         return refuse(outbound, name, { ...told, call: id });
       }
+      const { caller, route, below } = admitted;
+      const isMetered =
+        purposeOf(route.protocol, inbound.method ?? "", below) === "generate" &&
+        ports.calls().budgets.of(caller.member) !== null;
+      if (!isMetered) return pass(id, inbound, outbound, admitted, null);
+      if (inbound.headers.expect !== undefined) outbound.writeContinue();
+      void wholeBody(inbound, limits, clock).then((body) => meter(id, inbound, outbound, admitted, body));
+    }
+
+    /** The reservation is durable before a byte goes out; what can't be reserved is not sent. */
+    function meter(
+      id: string,
+      inbound: IncomingMessage,
+      outbound: ServerResponse,
+      admitted: Admitted,
+      body: Buffer | RefusalName | null,
+    ): void {
+      const { caller, route } = admitted;
+      const no = (name: RefusalName, message: string) =>
+        refuse(outbound, name, { protocol: route.protocol, message, call: id });
+      if (body === null || outbound.destroyed) return;
+      if (typeof body === "string") return no(body, "the request passed a limit of the relay's");
+      // It may have ended meanwhile.
+      if (!door.mayCall(caller))
+        return no("token_refused", "this token is no running process's of this sandbox");
+      let isReserved = false;
+      try {
+        isReserved = ports.calls().budgets.reserve(id, caller.member, estimateTokens(body));
+      } catch (error) {
+        ports.onWarning("a budget can't be reserved", error instanceof Error ? error.message : String(error));
+      }
+      if (!isReserved)
+        return no("budget_exhausted", "the member's budget of tokens does not hold this request");
+      pass(id, inbound, outbound, admitted, body);
+    }
+
+    function pass(
+      id: string,
+      inbound: IncomingMessage,
+      outbound: ServerResponse,
+      admitted: Admitted,
+      body: Buffer | null,
+    ): void {
       const { below, caller, standing, route } = admitted;
       const { turn, nativeId } = standing;
       const subject = { id, sandbox: door.sandbox, caller, turn, nativeId, route, startedAt: clock.nowAt() };
@@ -148,7 +197,7 @@ export function openRelay(options: RelayOptions, ports: RelayPorts): Relay {
         calls.delete(running);
         readers.ended(end);
       };
-      const options = { id, inbound, outbound, route, below, limits, clock };
+      const options = { id, inbound, outbound, route, below, limits, clock, body };
       running.call = passCall({ ...options, readers: { ...readers, ended } });
     }
 
@@ -184,6 +233,13 @@ export function openRelay(options: RelayOptions, ports: RelayPorts): Relay {
     settled: () => (recording === 0 ? Promise.resolve() : new Promise((resolve) => waiting.push(resolve))),
     close: () => routes.close(),
   };
+}
+
+/** Null when nobody can tell. */
+function usedTokens(call: CallRecord): number | null {
+  if (!isUsageDue(call)) return 0;
+  const { allInputTokens, allOutputTokens } = call.usage;
+  return allInputTokens === null || allOutputTokens === null ? null : allInputTokens + allOutputTokens;
 }
 
 interface Admitted {

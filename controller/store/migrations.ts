@@ -196,6 +196,20 @@ export const MIGRATIONS: readonly string[] = [
     has_ended INTEGER NOT NULL       -- 1: its token is revoked
   ) STRICT, WITHOUT ROWID;
   `,
+  `
+  -- How many tokens a member may use; none for a member without a limit.
+  CREATE TABLE budgets (
+    member TEXT PRIMARY KEY REFERENCES members(id),
+    limit_tokens INTEGER NOT NULL,
+    spent_tokens INTEGER NOT NULL
+  ) STRICT, WITHOUT ROWID;
+  -- What calls that run may take of it.
+  CREATE TABLE reservations (
+    call TEXT PRIMARY KEY,
+    member TEXT NOT NULL REFERENCES members(id),
+    tokens INTEGER NOT NULL
+  ) STRICT, WITHOUT ROWID;
+  `,
 ];
 
 /** For those who only look. Throws STORE_NEWER, or STORE_ERROR for a layout that its owner has to renew first. */

@@ -10,6 +10,7 @@ import { type Chain, chainOf } from "../relay/chain.ts";
 import { ModelCall } from "../relay/model-call.ts";
 import { comparePrefix, type PrefixVerdict, UNKNOWN_CHAIN } from "../relay/prefix-verdict.ts";
 import { RequestDigest } from "../relay/request-digest.ts";
+import { type Budgets, createBudgets } from "./budgets.ts";
 import type { Database } from "./sqlite.ts";
 
 /** Calls kept one by one, of each turn, of each member beside its turns, and of each sandbox beside its members. */
@@ -21,6 +22,8 @@ export const CHAINS_KEPT = 32;
 export type CallsOf = { turn: string } | { member: string } | { sandbox: string };
 
 export interface ModelCalls {
+  /** What members may use, and what their running calls have reserved of it. */
+  readonly budgets: Budgets;
   /**
    * Gives the call its prefix verdict, and returns it as it was stored. The same id again changes nothing. Each is one
    * durable write: a relay that refuses many calls must not record them all.
@@ -127,6 +130,7 @@ export function createModelCalls(db: Database): ModelCalls {
   }
 
   return {
+    budgets: createBudgets(db),
     record: (call, digest) => db.write(() => record(call, digest)),
     list(of, limit) {
       const [column, id] = whose(of);

@@ -140,3 +140,26 @@ test("a closing host cuts what runs and keeps its record", async () => {
   expect(calls(fake, member)).toMatchObject([{ outcome: "cut" }]);
   expect(fake.warnings.filter((text) => text.includes("not recorded"))).toEqual([]);
 });
+
+test("S14: with a budget of one token no call goes out; one that fits spends what the provider counted", async () => {
+  const { fake, member, model, as, socketOf } = await scene();
+  expect(fake.host.budgetOf(member)).toBeNull();
+  fake.host.setBudget(member, 1);
+  const refused = await send(socketOf(), as(1));
+  expect([refused.status, JSON.parse(refused.body).error.code]).toEqual([403, "holdfast_budget_exhausted"]);
+  expect(model.seen).toEqual([]);
+  fake.host.setBudget(member, 1000);
+  expect((await send(socketOf(), as(1))).status).toBe(200);
+  await until("the settlement", () => fake.host.budgetOf(member)?.spentTokens === 4);
+  expect(fake.host.budgetOf(member)).toEqual({ limitTokens: 1000, spentTokens: 4, reservedTokens: 0 });
+  fake.host.setBudget(member, null);
+  expect((await send(socketOf(), as(1))).status).toBe(200);
+});
+
+test("S14: what a dead controller's call had reserved is spent, and not given again", async () => {
+  const { fake, member } = await scene();
+  fake.host.setBudget(member, 1000);
+  fake.host.store.calls.budgets.reserve("call-1", member, 100);
+  await fake.reopen();
+  expect(fake.host.budgetOf(member)).toEqual({ limitTokens: 1000, spentTokens: 1000, reservedTokens: 0 });
+});

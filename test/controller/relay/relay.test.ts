@@ -291,7 +291,12 @@ test("a request that no client would send is refused, and the host lives on", as
 });
 
 test("a route that no call could take is refused at the start, not in the middle of a turn", () => {
-  const ports = { clock: realClock, variables: {}, record: () => undefined, onWarning: () => undefined };
+  const ports = {
+    clock: realClock,
+    variables: {},
+    calls: () => Promise.reject(new Error("not asked")) as never,
+    onWarning: () => undefined,
+  };
   const opening = (baseUrl: string, key: string | null) => () =>
     openRelay({ routes: [{ name: "a", protocol: "messages", baseUrl, key }] }, ports);
   for (const [baseUrl, key] of [

@@ -17,6 +17,7 @@ import {
 } from "../../../controller/relay/relay.ts";
 import type { RequestDigest } from "../../../controller/relay/request-digest.ts";
 import { everyProtocol, type RelayOptions } from "../../../controller/relay/routes.ts";
+import type { Budgets } from "../../../controller/store/budgets.ts";
 import { closeServer, listenOn } from "../../../controller/unix-server.ts";
 import type { ModelProtocol } from "../../../protocol/model-protocol.ts";
 import type { ModelCaller } from "../../../protocol/model-token.ts";
@@ -89,10 +90,11 @@ export interface RelayRigOptions extends Partial<RelayOptions> {
   key?: string | null;
   limits?: Partial<RelayLimits>;
   clock?: typeof realClock;
+  budgets?: Partial<Pick<Budgets, "of" | "reserve" | "settle">>;
 }
 
 export async function relayRig(options: RelayRigOptions): Promise<RelayRig> {
-  const { baseUrl = "http://127.0.0.1:9/v1", key = KEY, clock = realClock, ...given } = options;
+  const { baseUrl = "http://127.0.0.1:9/v1", key = KEY, clock = realClock, budgets = {}, ...given } = options;
   const socketPath = join(temporaryDirectory(), "model.sock");
   const records: RelayRig["records"] = [];
   const warnings: string[] = [];
@@ -103,7 +105,13 @@ export async function relayRig(options: RelayRigOptions): Promise<RelayRig> {
     {
       clock,
       variables: {},
-      record: (call, digest) => void records.push({ call, digest }),
+      calls: () => ({
+        record(call, digest) {
+          records.push({ call, digest });
+          return { ...call, prefix: null };
+        },
+        budgets: { of: () => null, reserve: () => true, settle: () => undefined, ...budgets },
+      }),
       onWarning: (what, detail) => warnings.push(`${what}: ${detail}`),
     },
   );

@@ -1,0 +1,103 @@
+/**
+ * Allowances: how many tokens a member may use. What a call may take is reserved before it goes out, durable when that
+ * returns, and settled when it has ended; what nobody can tell counts as all that was reserved. Off unless one is set.
+ */
+import * as z from "zod/mini";
+import { HoldfastError } from "../../protocol/errors.ts";
+import type { Database } from "./sqlite.ts";
+
+/** The most that is reserved for one answer. */
+const ANSWER_TOKENS = 16_384;
+
+const BudgetRow = z.object({
+  limit_tokens: z.number(),
+  spent_tokens: z.number(),
+  reserved_tokens: z.number(),
+});
+const Reservation = z.object({ call: z.string(), member: z.string(), tokens: z.number() });
+
+export interface Budget {
+  limitTokens: number;
+  /** Of calls that have ended since a budget was first set. */
+  spentTokens: number;
+  /** Of calls that run. */
+  reservedTokens: number;
+}
+
+export interface Budgets {
+  /** Null takes it away; what was spent is then forgotten. Throws MEMBER_UNKNOWN, REQUEST_INVALID. */
+  set(member: string, limitTokens: number | null): void;
+  of(member: string): Budget | null;
+  /**
+   * Reserves what the call's input is estimated at and what is left for its answer, at most 16384. False when not both
+   * fit: then nothing is reserved, and nothing may be sent. True without a reservation for a member that has no budget.
+   */
+  reserve(call: string, member: string, inputTokens: number): boolean;
+  /** @param usedTokens null when nobody can tell: then all that was reserved is spent. No effect without a reservation. */
+  settle(call: string, usedTokens: number | null): void;
+  /** Of a controller that has ended: nobody can tell what became of its calls. */
+  settleLeft(): void;
+}
+
+export function createBudgets(db: Database): Budgets {
+  function of(member: string): Budget | null {
+    const row = db.row(
+      BudgetRow,
+      `SELECT limit_tokens, spent_tokens, (SELECT coalesce(sum(tokens), 0) FROM reservations r WHERE r.member = b.member)
+         AS reserved_tokens FROM budgets b WHERE member = ?`,
+      member,
+    );
+    if (row === null) return null;
+    const { limit_tokens: limitTokens, spent_tokens: spentTokens, reserved_tokens: reservedTokens } = row;
+    return { limitTokens, spentTokens, reservedTokens };
+  }
+
+  function settle({ call, member, tokens }: z.infer<typeof Reservation>, usedTokens: number | null): void {
+    db.run("DELETE FROM reservations WHERE call = ?", call);
+    db.run(
+      "UPDATE budgets SET spent_tokens = spent_tokens + ? WHERE member = ?",
+      usedTokens ?? tokens,
+      member,
+    );
+  }
+
+  return {
+    of,
+    set(member, limitTokens) {
+      if (limitTokens !== null && (!Number.isSafeInteger(limitTokens) || limitTokens < 0))
+        throw new HoldfastError("REQUEST_INVALID", "a budget is a whole number of tokens from 0");
+      db.write(() => {
+        const known = db.row(z.object({ id: z.string() }), "SELECT id FROM members WHERE id = ?", member);
+        if (known === null) throw new HoldfastError("MEMBER_UNKNOWN", `no member ${member}`);
+        if (limitTokens === null) db.run("DELETE FROM budgets WHERE member = ?", member);
+        else
+          db.run(
+            `INSERT INTO budgets VALUES (?1, ?2, 0) ON CONFLICT (member) DO UPDATE SET limit_tokens = ?2`,
+            member,
+            limitTokens,
+          );
+      });
+    },
+    reserve: (call, member, inputTokens) =>
+      db.write(() => {
+        const budget = of(member);
+        if (budget === null) return true;
+        const left = budget.limitTokens - budget.spentTokens - budget.reservedTokens - inputTokens;
+        if (left < 1) return false;
+        const tokens = inputTokens + Math.min(left, ANSWER_TOKENS);
+        db.run("INSERT INTO reservations VALUES (?, ?, ?)", call, member, tokens);
+        return true;
+      }),
+    settle(call, usedTokens) {
+      const open = db.row(Reservation, "SELECT * FROM reservations WHERE call = ?", call);
+      if (open !== null) db.write(() => settle(open, usedTokens));
+    },
+    settleLeft() {
+      const left = db.rows(Reservation, "SELECT * FROM reservations");
+      if (left.length > 0)
+        db.write(() => {
+          for (const each of left) settle(each, null);
+        });
+    },
+  };
+}

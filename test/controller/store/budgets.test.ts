@@ -1,0 +1,73 @@
+import { expect, test } from "vitest";
+import { simpleRig } from "./rig.ts";
+
+const code = (name: string) => expect.objectContaining({ code: name });
+
+function rigWith(limitTokens: number) {
+  const rig = simpleRig();
+  rig.store.calls.budgets.set("m-1", limitTokens);
+  return { rig, budgets: () => rig.store.calls.budgets };
+}
+
+test("without a budget everything is let through, and nothing is reserved", () => {
+  const { store } = simpleRig();
+  expect(store.calls.budgets.of("m-1")).toBeNull();
+  expect(store.calls.budgets.reserve("c-1", "m-1", 1e9)).toBe(true);
+  store.calls.budgets.settle("c-1", 5);
+  expect(store.calls.budgets.of("m-1")).toBeNull();
+});
+
+test("a budget of one token lets no call through", () => {
+  const { budgets } = rigWith(1);
+  expect(budgets().reserve("c-1", "m-1", 1)).toBe(false);
+  expect(budgets().of("m-1")).toEqual({ limitTokens: 1, spentTokens: 0, reservedTokens: 0 });
+});
+
+test("input and at most 16384 for the answer are reserved, for calls side by side too, and are there after a restart", () => {
+  const { rig, budgets } = rigWith(20_000);
+  expect(budgets().reserve("c-1", "m-1", 1000)).toBe(true);
+  expect(budgets().of("m-1")?.reservedTokens).toBe(17_384);
+  expect(budgets().reserve("c-2", "m-1", 2000)).toBe(true);
+  expect(budgets().of("m-1")?.reservedTokens).toBe(20_000);
+  expect(budgets().reserve("c-3", "m-1", 0)).toBe(false);
+  rig.reopen();
+  expect(budgets().of("m-1")?.reservedTokens).toBe(20_000);
+});
+
+test("what a call has used is spent once; what nobody can tell is all that it had reserved", () => {
+  const { budgets } = rigWith(50_000);
+  budgets().reserve("c-1", "m-1", 1000);
+  budgets().settle("c-1", 1500);
+  budgets().settle("c-1", 1500);
+  expect(budgets().of("m-1")).toEqual({ limitTokens: 50_000, spentTokens: 1500, reservedTokens: 0 });
+  budgets().reserve("c-2", "m-1", 1000);
+  budgets().settle("c-2", null);
+  expect(budgets().of("m-1")?.spentTokens).toBe(1500 + 17_384);
+  budgets().reserve("c-3", "m-1", 1000);
+  budgets().settle("c-3", 0);
+  expect(budgets().of("m-1")?.spentTokens).toBe(1500 + 17_384);
+});
+
+test("what a controller that died had reserved is spent by the next one", () => {
+  const { rig, budgets } = rigWith(50_000);
+  budgets().reserve("c-1", "m-1", 1000);
+  rig.reopen();
+  budgets().settleLeft();
+  budgets().settleLeft();
+  expect(budgets().of("m-1")).toEqual({ limitTokens: 50_000, spentTokens: 17_384, reservedTokens: 0 });
+});
+
+test("a changed limit keeps what was spent; one that is taken away lets everything through again", () => {
+  const { budgets } = rigWith(1000);
+  budgets().reserve("c-1", "m-1", 10);
+  budgets().settle("c-1", 900);
+  budgets().set("m-1", 2000);
+  expect(budgets().of("m-1")).toMatchObject({ limitTokens: 2000, spentTokens: 900 });
+  budgets().set("m-1", 0);
+  expect(budgets().reserve("c-2", "m-1", 0)).toBe(false);
+  budgets().set("m-1", null);
+  expect(budgets().reserve("c-2", "m-1", 0)).toBe(true);
+  expect(() => budgets().set("none", 1)).toThrow(code("MEMBER_UNKNOWN"));
+  for (const limit of [-1, 0.5, Number.NaN])
+    expect(() => budgets().set("m-1", limit)).toThrow(code("REQUEST_INVALID"));
+});
