@@ -85,6 +85,8 @@ function settings({ model, permissions, background: _ }: Launch, modelUrl: strin
     ["suppress_unstable_features_warning", "true"],
     // A goal makes codex start turns by itself, one after the other.
     ["features.goals", "false"],
+    // It writes all of its shell's environment into a file of its home, the token among it (0.171.0, measured).
+    ["features.shell_snapshot", "false"],
     // A text with `$skill-creator` or its like would bring the skill along in a message of the user's (law 1, measured).
     ["skills.bundled.enabled", "false"],
     ...switchedOff(permissions),

@@ -40,6 +40,7 @@ test("the model is reached through the inlet alone, and nothing else is reached"
     "features.plugins": "false",
     "features.apps": "false",
     "features.goals": "false",
+    "features.shell_snapshot": "false",
     "skills.bundled.enabled": "false",
     "features.default_mode_request_user_input": "true",
     web_search: '"disabled"',
@@ -117,7 +118,7 @@ test.each(POLICIES)("%s: what is asked for, and what is not offered", (_, permis
   const given = [...settings(launch)].flatMap(([key, value]) =>
     key.startsWith("features.") && value !== "true" ? [key.slice("features.".length)] : [],
   );
-  const always = ["plugins", "apps", "goals"];
+  const always = ["plugins", "apps", "goals", "shell_snapshot"];
   expect(given.filter((feature) => !always.includes(feature)).sort()).toEqual([...off].sort());
   expect(threadOptions(launch)).toEqual({
     model: "m1",
