@@ -7,6 +7,7 @@
  */
 import { randomUUID } from "node:crypto";
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
+import type { Duplex } from "node:stream";
 import type { Clock } from "../../protocol/clock.ts";
 import type { ModelProtocol } from "../../protocol/model-protocol.ts";
 import type { ModelCaller } from "../../protocol/model-token.ts";
@@ -131,9 +132,12 @@ export function openRelay(options: RelayOptions, ports: RelayPorts): Relay {
   }
 
   function serve(server: Server, door: RelayDoor): ServedDoor {
+    /** What each connection is answered last. */
+    const answering = new WeakMap<Duplex, ServerResponse>();
     const calls = new Set<{ call: Call | null; caller: ModelCaller }>();
 
     function take(inbound: IncomingMessage, outbound: ServerResponse): void {
+      answering.set(inbound.socket, outbound);
       const id = randomUUID();
       const admitted = admit(door, inbound);
       if ("name" in admitted) {
@@ -209,7 +213,10 @@ export function openRelay(options: RelayOptions, ports: RelayPorts): Relay {
     server.on("request", take);
     server.on("checkContinue", take);
     server.on("clientError", (error: NodeJS.ErrnoException, socket) => {
-      if (!socket.writable) return void socket.destroy();
+      const answer = answering.get(socket);
+      // In the middle of an answer there is no room for another one.
+      const isAnswering = answer?.headersSent === true && !answer.writableFinished;
+      if (!socket.writable || isAnswering) return void socket.destroy();
       const isTooLarge = error.code === "HPE_HEADER_OVERFLOW";
       socket.end(
         isTooLarge

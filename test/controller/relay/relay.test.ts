@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { createServer, type Server, type ServerResponse } from "node:http";
 import { createServer as createTlsServer } from "node:https";
+import { connect } from "node:net";
 import { text as textOf } from "node:stream/consumers";
 import { expect, onTestFinished, test } from "vitest";
 import { realClock } from "../../../controller/clock.ts";
@@ -351,4 +352,24 @@ test("a token that is nobody's, or is no more, is refused before anything reache
   statuses.push((await send(rig.socketPath, { headers: good, body: "{}" })).status);
   expect(statuses).toEqual([401, 401, 200, 401]);
   expect(model.seen).toHaveLength(1);
+});
+
+test("what is no request, behind one that is being answered, ends the connection and is in no answer", async () => {
+  const replies: ServerResponse[] = [];
+  const model = await upstream((_, reply) => replies.push(reply.writeHead(200)) && void reply.write("first"));
+  const rig = await relayRig({ baseUrl: model.url });
+  const socket = connect(rig.socketPath);
+  onTestFinished(() => void socket.destroy());
+  const heard: string[] = [];
+  socket.on("data", (bytes: Buffer) => heard.push(bytes.toString()));
+  const authorization = `authorization: Bearer ${TOKENS["chat-completions"]}`;
+  socket.write(
+    `POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\n${authorization}\r\ncontent-length: 2\r\n\r\n{}`,
+  );
+  await until("the answer's begin", () => heard.join("").includes("first"));
+  const end = closed(socket);
+  socket.write("no request at all\r\n\r\n");
+  await within("the end", end);
+  expect(heard.join("").match(/HTTP\/1\.1/g)).toHaveLength(1);
+  expect(heard.join("").endsWith("first\r\n")).toBe(true);
 });
