@@ -13,7 +13,7 @@ const MEDIA_KEYS: ReadonlySet<string> = new Set(["data", "file_data"]);
 export function estimateTokens(body: Buffer): number {
   const text = body.toString("utf8");
   const value = parsedJson(text);
-  return Math.ceil(value === undefined ? ofText(text) : ofValue(value, ""));
+  return Math.ceil(value === undefined ? ofText(text) : ofValue(value));
 }
 
 function ofText(text: string): number {
@@ -26,18 +26,28 @@ function ofText(text: string): number {
   return (chars - others) / 3 + 2 * others;
 }
 
-/** Everything that is said, names of fields included: tools are texts to a model as well. */
-function ofValue(value: unknown, key: string): number {
-  if (typeof value === "string") {
-    const isMedia =
-      /^data:[\w.+/-]*;base64,/.test(value) || (MEDIA_KEYS.has(key) && value.length > MEDIA_TOKENS);
-    return isMedia ? MEDIA_TOKENS : ofText(value);
+/** Everything that is said, names of fields included: tools are texts to a model as well. Not recursive: it may nest deep. */
+function ofValue(whole: unknown): number {
+  const open: Array<{ key: string; value: unknown }> = [{ key: "", value: whole }];
+  let tokens = 0;
+  for (let next = open.pop(); next !== undefined; next = open.pop()) {
+    const { key, value } = next;
+    if (typeof value === "string") tokens += ofString(key, value);
+    else if (Array.isArray(value)) {
+      if (key === "messages" || key === "input") tokens += MESSAGE_TOKENS * value.length;
+      for (const each of value as unknown[]) open.push({ key: "", value: each });
+    } else if (typeof value === "object" && value !== null) {
+      for (const [name, each] of Object.entries(value)) {
+        tokens += ofText(name);
+        open.push({ key: name, value: each });
+      }
+    } else tokens += 1;
   }
-  if (Array.isArray(value)) {
-    const own = key === "messages" || key === "input" ? MESSAGE_TOKENS * value.length : 0;
-    return value.reduce((sum: number, each: unknown) => sum + ofValue(each, ""), own);
-  }
-  if (typeof value === "object" && value !== null)
-    return Object.entries(value).reduce((sum, [name, each]) => sum + ofText(name) + ofValue(each, name), 0);
-  return 1;
+  return tokens;
+}
+
+function ofString(key: string, value: string): number {
+  const isMedia =
+    /^data:[\w.+/-]*;base64,/.test(value) || (MEDIA_KEYS.has(key) && value.length > MEDIA_TOKENS);
+  return isMedia ? MEDIA_TOKENS : ofText(value);
 }

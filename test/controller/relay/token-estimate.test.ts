@@ -37,3 +37,7 @@ test("more is never estimated at less", () => {
     before = now;
   }
 });
+
+test("a request nested without end is estimated like any other", () => {
+  expect(of(`${"[".repeat(200_000)}"abc"${"]".repeat(200_000)}`)).toBe(1);
+});
