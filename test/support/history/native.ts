@@ -107,7 +107,7 @@ const CLAUDE_HISTORY: Omit<NativeHistory, "version" | "message" | "breaks"> = {
 };
 
 /** One reading for each of its two names. */
-const isMentioned = (text: string) => text.includes(`@${MENTIONED.name}`);
+const isMentioned = (text: string) => text.startsWith(`@${MENTIONED.name}`);
 
 export const CLAUDE_HISTORIES: Readonly<Record<"2.1.220" | "2.1.332", NativeHistory>> = {
   /** A reminder before the first text of all. A file that is mentioned comes behind the text, in a message of the system. */
