@@ -21,7 +21,7 @@ import {
 } from "./bundle.ts";
 import { digestOfValue, sha256Of } from "./digest.ts";
 import { DEFAULT_ENGINE_SOCKET, pingEngine, socketOfDockerHost } from "./engine-http.ts";
-import { dropImage, findImage, findImageByLabel, readImageFile, tagImage } from "./image-store.ts";
+import { dropImage, findImage, findImageByLabels, readImageFile, tagImage } from "./image-store.ts";
 import { IMAGE_MANIFEST, PI_EXTENSION } from "./layout.ts";
 import { parseLock } from "./libraries.ts";
 import { withLock } from "./lock.ts";
@@ -207,8 +207,10 @@ async function findBuilt(options: {
 }): Promise<ImageRecord | undefined> {
   const { socketPath, tag, inputs, recordPath } = options;
   const named = await findImage(socketPath, tag);
-  const isNamed = named?.labels["dev.holdfast.inputs"] === inputs;
-  const image = isNamed ? named : await findImageByLabel(socketPath, `dev.holdfast.inputs=${inputs}`);
+  // What somebody derived from ours has its inputs' label too, and may lack the pin's.
+  const isNamed = named?.labels["dev.holdfast.inputs"] === inputs && "dev.holdfast.pin" in named.labels;
+  const wanted = [`dev.holdfast.inputs=${inputs}`, "dev.holdfast.pin"];
+  const image = isNamed ? named : await findImageByLabels(socketPath, wanted);
   if (image === undefined) return undefined;
   if (!isNamed) await tagImage(socketPath, image.id, tag);
   const old = await readFile(recordPath, "utf8").catch(() => "null");

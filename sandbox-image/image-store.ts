@@ -34,8 +34,11 @@ export async function findImage(socketPath: string, reference: string): Promise<
 }
 
 /** Any image with that label and value. */
-export async function findImageByLabel(socketPath: string, label: string): Promise<ImageFact | undefined> {
-  const query = { filters: JSON.stringify({ label: [label] }) };
+export async function findImageByLabels(
+  socketPath: string,
+  labels: readonly string[],
+): Promise<ImageFact | undefined> {
+  const query = { filters: JSON.stringify({ label: labels }) };
   const found = await engineJson<{ Id: string; Size: number; Labels: Record<string, string> | null }[]>({
     socketPath,
     method: "GET",
