@@ -2,7 +2,8 @@
  * OpenAI Chat Completions, read alongside. The frame with a `finish_reason` ends the answer; its usage is in it or in a
  * frame behind it (`stream_options.include_usage`), with `"usage": null` on all others. Pure.
  */
-import { type CallUsage, counter, field, UNKNOWN_USAGE, usageOfWhole } from "./call-usage.ts";
+import { type CallUsage, field, UNKNOWN_USAGE } from "./call-usage.ts";
+import { openAiUsage } from "./openai-usage.ts";
 import { answerId } from "./provider-id.ts";
 import type { ProtocolReading } from "./reading.ts";
 import { tellingWords } from "./telling-words.ts";
@@ -35,7 +36,7 @@ export function readChatCompletions(): ProtocolReading {
     const stated = field(value, "usage") ?? field(choice, "usage");
     if (stated == null) return;
     usageObserved = true;
-    const read = usageOf(stated);
+    const read = openAiUsage(stated, { input: "prompt", output: "completion" });
     if (isTerminal && read.state !== "unknown") usage = read;
   }
 
@@ -45,16 +46,4 @@ export function readChatCompletions(): ProtocolReading {
     whole: (value) => take(value, true),
     result: () => ({ usage, usageObserved, isTerminal, isError, model, providerId, stopReason }),
   };
-}
-
-function usageOf(stated: unknown): CallUsage {
-  const input = field(stated, "prompt_tokens_details");
-  return usageOfWhole({
-    allInput: counter(field(stated, "prompt_tokens")),
-    allOutput: counter(field(stated, "completion_tokens")),
-    cacheRead: counter(field(input, "cached_tokens")),
-    // Not OpenAI's own: of providers that cache at a price.
-    cacheWrite: counter(field(input, "cache_write_tokens")),
-    reasoning: counter(field(field(stated, "completion_tokens_details"), "reasoning_tokens")),
-  });
 }

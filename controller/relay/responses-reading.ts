@@ -2,7 +2,8 @@
  * OpenAI Responses, read alongside. `response.completed`, `response.incomplete` or `response.failed` ends the answer and
  * states its usage; a bare `error` event is no end of the protocol's, and its figures are not final. Pure.
  */
-import { type CallUsage, counter, field, UNKNOWN_USAGE, usageOfWhole } from "./call-usage.ts";
+import { type CallUsage, field, UNKNOWN_USAGE } from "./call-usage.ts";
+import { openAiUsage } from "./openai-usage.ts";
 import { answerId } from "./provider-id.ts";
 import type { ProtocolReading } from "./reading.ts";
 import { tellingWords } from "./telling-words.ts";
@@ -34,7 +35,7 @@ export function readResponses(): ProtocolReading {
     const stated = field(response, "usage");
     if (stated == null) return;
     usageObserved = true;
-    const read = usageOf(stated);
+    const read = openAiUsage(stated, { input: "input", output: "output" });
     if (isTerminal && read.state !== "unknown") usage = read;
   }
 
@@ -52,15 +53,4 @@ export function readResponses(): ProtocolReading {
     },
     result: () => ({ usage, usageObserved, isTerminal, isError, model, providerId, stopReason }),
   };
-}
-
-function usageOf(stated: unknown): CallUsage {
-  const input = field(stated, "input_tokens_details");
-  return usageOfWhole({
-    allInput: counter(field(stated, "input_tokens")),
-    allOutput: counter(field(stated, "output_tokens")),
-    cacheRead: counter(field(input, "cached_tokens")),
-    cacheWrite: counter(field(input, "cache_write_tokens")),
-    reasoning: counter(field(field(stated, "output_tokens_details"), "reasoning_tokens")),
-  });
 }

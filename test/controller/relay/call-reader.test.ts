@@ -4,6 +4,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { UNKNOWN_USAGE } from "../../../controller/relay/call-usage.ts";
 import { ModelProtocol } from "../../../protocol/model-protocol.ts";
+import { KNOWN } from "./calls.ts";
 import {
   ANSWER_IDS,
   frame,
@@ -21,17 +22,6 @@ const SHAPES: Shape[] = PLACES.flatMap((place) =>
   KINDS.flatMap((kind) => [true, false].map((done) => ({ place, kind, done }))),
 );
 const CASES = PROTOCOLS.flatMap((protocol) => SHAPES.map((shape) => ({ protocol, ...shape })));
-
-const KNOWN = {
-  state: "known",
-  inputTokens: 30,
-  outputTokens: 15,
-  reasoningTokens: 5,
-  cacheReadTokens: 60,
-  cacheWriteTokens: 10,
-  allInputTokens: 100,
-  allOutputTokens: 20,
-} as const;
 
 /** Zeros that are stated are known; what is not stated beside them is not. */
 const ZERO = (protocol: ModelProtocol) => ({
