@@ -17,10 +17,10 @@ import { hostReport } from "./host-report.ts";
 import { hostSettlement } from "./host-settlement.ts";
 import { CALLS_NAMED, checkNote, inspectTurn } from "./inspection.ts";
 import { checkedMember, checkId } from "./member-check.ts";
+import { mendSandboxes } from "./mending.ts";
 import { openRequests } from "./open-requests.ts";
 import { outlookOf } from "./outlook.ts";
 import { watchOwnership } from "./ownership.ts";
-import { reconcile } from "./reconcile.ts";
 import { openRelay } from "./relay/relay.ts";
 import { createResidency, RESIDENCY_DEFAULTS } from "./residency.ts";
 import { createLiveSandbox, type LiveSandbox } from "./sandbox-handle.ts";
@@ -234,21 +234,8 @@ export async function openHost(options: HostOptions): Promise<Host> {
     onWarning(`sandbox ${row.id} can't be taken up`, fault.message);
   }
 
-  /** Mends what a crash left between a record and its effect. An engine that does not answer is no reason not to open. */
-  async function mend(driver: SandboxDriver): Promise<void> {
-    const rows = store.sandboxes();
-    const { remove, strange } = reconcile(rows, await driver.list(store.id));
-    for (const { sandboxId, containerId } of remove) {
-      const { generation, directory } = present(rows.find(({ id }) => id === sandboxId) ?? null);
-      await driver.remove({ storeId: store.id, sandboxId, generation, directory }, containerId);
-    }
-    for (const { sandboxId, containerId } of strange) {
-      onWarning(`a ${driver.kind} sandbox is not the store's`, `${sandboxId || "?"} ${containerId}`);
-    }
-  }
-
   for (const driver of options.drivers) {
-    await mend(driver).catch((error: unknown) =>
+    await mendSandboxes(store, driver, onWarning).catch((error: unknown) =>
       onWarning(`${driver.kind} sandboxes`, asHoldfastError(error).message),
     );
     const build = await driver.pinned().catch((error: unknown) => {
