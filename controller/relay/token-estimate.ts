@@ -13,7 +13,8 @@ const MEDIA_KEYS: ReadonlySet<string> = new Set(["data", "file_data"]);
 export function estimateTokens(body: Buffer): number {
   const text = body.toString("utf8");
   const value = parsedJson(text);
-  return Math.ceil(value === undefined ? ofText(text) : ofValue(value));
+  // Nothing is asked for nothing.
+  return Math.max(1, Math.ceil(value === undefined ? ofText(text) : ofValue(value)));
 }
 
 function ofText(text: string): number {

@@ -6,6 +6,7 @@ const of = (value: unknown) =>
 
 test("three ASCII characters are a token, any other one is two", () => {
   expect(of("abcdef not json")).toBe(5);
+  for (const nothing of ["", "{}"]) expect(of(nothing)).toBe(1);
   expect(of("größe 😀!")).toBe(Math.ceil(6 / 3 + 3 * 2));
 });
 
