@@ -135,7 +135,7 @@ export function recallSuite(
 
   test("F1: forked, the fork has the whole history, and each goes on with its own", async () => {
     const parent = await talk();
-    await stored(subject, stage(), parent.member);
+    await parent.say("The last before the fork.");
     const child = await parent.fork("recall");
     expect(await child.say("I am the fork.")).toBe("RESTORED");
     expect(await parent.say("I am the parent.")).toMatch(/^(?:LIVE|RESTORED)$/);
