@@ -17,7 +17,7 @@ const N = 110;
 
 /** @param words as they stand in JSON between their quotes; plain letters, dots and underscores */
 export function tellingWords(words: readonly string[]): TellingWords {
-  const quoted = words.map((word) => Buffer.from(`"${word}"`));
+  const quoted = words.map(needleOf);
   const pattern = new RegExp(`"(?:${words.join("|").replaceAll(".", "\\.")})"(?![ \\t]*:[ \\t]*n)`);
 
   return {
@@ -38,10 +38,32 @@ export function tellingWords(words: readonly string[]): TellingWords {
   };
 }
 
-function find(bytes: Buffer, word: Buffer, from: number): number {
-  let at = bytes.indexOf(word, from);
-  while (at !== -1 && isNull(bytes, at + word.length)) at = bytes.indexOf(word, at + word.length);
-  return at === -1 ? bytes.length : at;
+/** A word in its quotes, and the part of it that is looked for: from its rarest character on, where it has one. */
+interface Needle {
+  whole: Buffer;
+  tail: Buffer;
+  headBytes: number;
+}
+
+function needleOf(word: string): Needle {
+  const whole = Buffer.from(`"${word}"`);
+  // A quote stands before every name and value of JSON; an underscore or a dot in few of them.
+  const headBytes = Math.max(1, whole.indexOf("_"), whole.indexOf("."));
+  return { whole, tail: whole.subarray(headBytes), headBytes };
+}
+
+/** Where the word begins, from there on; the chunk's length when it does not. */
+function find(bytes: Buffer, { whole, tail, headBytes }: Needle, from: number): number {
+  for (
+    let at = bytes.indexOf(tail, from + headBytes);
+    at !== -1;
+    at = bytes.indexOf(tail, at + tail.length)
+  ) {
+    const begin = at - headBytes;
+    const isWhole = bytes.compare(whole, 0, headBytes, begin, at) === 0;
+    if (isWhole && !isNull(bytes, at + tail.length)) return begin;
+  }
+  return bytes.length;
 }
 
 /** Behind a key stands a null; nothing else that JSON allows there begins with its letter. */
