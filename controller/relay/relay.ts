@@ -11,17 +11,15 @@ import type { Duplex } from "node:stream";
 import type { Clock } from "../../protocol/clock.ts";
 import type { ModelProtocol } from "../../protocol/model-protocol.ts";
 import type { ModelCaller } from "../../protocol/model-token.ts";
-import type { Budgets } from "../store/budgets.ts";
-import type { ModelCalls } from "../store/model-calls.ts";
 import { announcesTooMuch, type Call, type CallReaders, passCall } from "./call.ts";
 import { type CallRecord, readCall } from "./call-record.ts";
 import { protocolOfPath } from "./key-header.ts";
 import { checkedLimits, type RelayLimits } from "./limits.ts";
 import { wholeBody } from "./metered-body.ts";
-import { isUsageDue, purposeOf } from "./model-call.ts";
+import { purposeOf } from "./model-call.ts";
 import { tokenOf } from "./model-token.ts";
+import { type CallBook, createRecordQueue } from "./record-queue.ts";
 import { type RefusalName, rawRefusal, refuse } from "./refusal.ts";
-import type { RequestDigest } from "./request-digest.ts";
 import { openRoutes, type RelayOptions, type Route } from "./routes.ts";
 import { estimateTokens } from "./token-estimate.ts";
 
@@ -73,7 +71,7 @@ export interface RelayPorts {
   clock: Clock;
   variables: Readonly<NodeJS.ProcessEnv>;
   /** Where calls are recorded and budgets kept. What it throws is told as a warning. */
-  calls(): Pick<ModelCalls, "record"> & { budgets: Pick<Budgets, "of" | "reserve" | "settle"> };
+  calls(): CallBook;
   onWarning(what: string, detail: string): void;
 }
 
@@ -82,26 +80,13 @@ export function openRelay(options: RelayOptions, ports: RelayPorts): Relay {
   const limits: RelayLimits = checkedLimits(options.limits);
   const routes = openRoutes(options, ports.variables);
   const { clock } = ports;
-  let recording = 0;
-  const waiting: Array<() => void> = [];
+  const records = createRecordQueue(ports.calls, (call, why) =>
+    ports.onWarning("a model call is not recorded", `${call.id}: ${why}`),
+  );
 
-  function recorded(): void {
-    recording -= 1;
-    if (recording === 0) for (const wake of waiting.splice(0)) wake();
-  }
-
-  function keep(call: CallRecord, digest: RequestDigest | null, why: string): void {
-    try {
-      ports.calls().record(call, digest);
-      ports.calls().budgets.settle(call.id, usedTokens(call));
-    } catch (error) {
-      const text = error instanceof Error ? error.message : String(error);
-      ports.onWarning("a model call is not recorded", `${call.id}: ${text}`);
-    }
-    const isFault =
-      call.outcome === "unreachable" || call.outcome === "cut" || call.outcome === "limit_passed";
-    if (isFault)
-      ports.onWarning(`a model call ended as ${call.outcome}`, `${call.id}, route ${call.route}: ${why}`);
+  function tellFault({ id, route, outcome }: CallRecord, why: string): void {
+    if (outcome === "unreachable" || outcome === "cut" || outcome === "limit_passed")
+      ports.onWarning(`a model call ended as ${outcome}`, `${id}, route ${route}: ${why}`);
   }
 
   /** Whose the call is, and where it goes; or why it goes nowhere. */
@@ -190,10 +175,10 @@ export function openRelay(options: RelayOptions, ports: RelayPorts): Relay {
       const { below, caller, standing, route } = admitted;
       const { turn, nativeId } = standing;
       const subject = { id, sandbox: door.sandbox, caller, turn, nativeId, route, startedAt: clock.nowAt() };
-      recording += 1;
+      records.expect();
       const readers = readCall(subject, inbound, below, (call, digest, { why }) => {
-        keep(call, digest, why);
-        recorded();
+        records.take(call, digest);
+        tellFault(call, why);
       });
       const running = { call: null as Call | null, caller };
       calls.add(running);
@@ -237,16 +222,9 @@ export function openRelay(options: RelayOptions, ports: RelayPorts): Relay {
   return {
     serve,
     headerBytes: limits.headerBytes,
-    settled: () => (recording === 0 ? Promise.resolve() : new Promise((resolve) => waiting.push(resolve))),
+    settled: records.settled,
     close: () => routes.close(),
   };
-}
-
-/** Null when nobody can tell. */
-function usedTokens(call: CallRecord): number | null {
-  if (!isUsageDue(call)) return 0;
-  const { allInputTokens, allOutputTokens } = call.usage;
-  return allInputTokens === null || allOutputTokens === null ? null : allInputTokens + allOutputTokens;
 }
 
 interface Admitted {

@@ -29,6 +29,8 @@ export interface ModelCalls {
    * durable write: a relay that refuses many calls must not record them all.
    */
   record(call: Omit<ModelCall, "prefix">, digest: RequestDigest | null): ModelCall;
+  /** Several in one durable write; none of them when one can't be kept. */
+  recordAll(calls: ReadonlyArray<{ call: Omit<ModelCall, "prefix">; digest: RequestDigest | null }>): void;
   /** The newest `limit` of those that are kept one by one, newest first. */
   list(of: CallsOf, limit: number): ModelCall[];
   /** Of all calls there ever were; or only of those in turns that have ended, or of those with no turn of ours. */
@@ -132,6 +134,10 @@ export function createModelCalls(db: Database): ModelCalls {
   return {
     budgets: createBudgets(db),
     record: (call, digest) => db.write(() => record(call, digest)),
+    recordAll: (calls) =>
+      db.write(() => {
+        for (const { call, digest } of calls) record(call, digest);
+      }),
     list(of, limit) {
       const [column, id] = whose(of);
       const sql = `SELECT call FROM model_calls WHERE ${column} = ? ORDER BY seq DESC LIMIT ?`;

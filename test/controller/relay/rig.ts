@@ -106,10 +106,8 @@ export async function relayRig(options: RelayRigOptions): Promise<RelayRig> {
       clock,
       variables: {},
       calls: () => ({
-        record(call, digest) {
-          records.push({ call, digest });
-          return { ...call, prefix: null };
-        },
+        record: (call) => ({ ...call, prefix: null }),
+        recordAll: (calls) => void records.push(...calls),
         budgets: { of: () => null, reserve: () => true, settle: () => undefined, ...budgets },
       }),
       onWarning: (what, detail) => warnings.push(`${what}: ${detail}`),

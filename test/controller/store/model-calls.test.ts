@@ -46,6 +46,18 @@ test("a call is kept as it was recorded, over a restart, and given out newest fi
   expect(rig.store.calls.list({ sandbox: "other" }, 10)).toEqual([]);
 });
 
+test("several are kept together, or none of them", () => {
+  const { store } = simpleRig();
+  const of = (id: string, changes: Partial<ModelCall> = {}) => ({
+    call: { ...CALL, id, ...changes },
+    digest: null,
+  });
+  store.calls.recordAll([of("a"), of("b")]);
+  expect(() => store.calls.recordAll([of("c"), of("d", { totalMs: -1 })])).toThrow();
+  expect(store.calls.list({ sandbox: "box" }, 10).map(({ id }) => id)).toEqual(["b", "a"]);
+  expect(store.calls.sums({ sandbox: "box" }).calls).toBe(2);
+});
+
 test("the same id again changes nothing, and adds nothing", () => {
   const rig = simpleRig();
   const kept = record(rig, { id: "once" });
