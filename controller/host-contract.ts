@@ -84,7 +84,7 @@ export interface Host {
   /**
    * Limits how many tokens the member's calls to the model may use from here on, as their providers count them; null takes
    * the limit away (the default). Each call reserves what it may take before it goes out; one that does not fit is refused
-   * (403, `holdfast_budget_exhausted`), and nothing of it is sent. Throws MEMBER_UNKNOWN, REQUEST_INVALID.
+   * (400, `holdfast_budget_exhausted`), and nothing of it is sent. Throws MEMBER_UNKNOWN, REQUEST_INVALID.
    */
   setBudget(member: string, limitTokens: number | null): void;
   /** Null for a member without one. Throws MEMBER_UNKNOWN. */

@@ -6,6 +6,7 @@
 import { HoldfastError } from "../protocol/errors.ts";
 import type { Usage } from "../protocol/usage.ts";
 import type { CallSums } from "./relay/call-sums.ts";
+import type { Budget } from "./store/budgets.ts";
 import type { CallsOf, StatedUsage } from "./store/model-calls.ts";
 import type { Store } from "./store/store.ts";
 
@@ -28,6 +29,8 @@ export interface UsageReport {
   cli: StatedUsage;
   /** Tokens of the calls in turns that have ended, less those which the CLI states of them; null when one is unknown. */
   difference: Record<SharedCounter, number | null>;
+  /** Of the member, or of the turn's member; null for a sandbox, and for a member without one. */
+  budget: Budget | null;
 }
 
 /** Throws TURN_UNKNOWN, MEMBER_UNKNOWN, SANDBOX_UNKNOWN. */
@@ -55,7 +58,14 @@ export function usageReport(
       cacheReadTokens: difference("cacheReadTokens"),
       cacheWriteTokens: difference("cacheWriteTokens"),
     },
+    budget: budgetOf(store, of),
   };
+}
+
+function budgetOf(store: Pick<Store, "turn" | "calls">, of: CallsOf): Budget | null {
+  if ("sandbox" in of) return null;
+  const member = "member" in of ? of.member : store.turn(of.turn)?.member;
+  return member === undefined ? null : store.calls.budgets.of(member);
 }
 
 function checkThere(store: Pick<Store, "turn" | "member" | "sandbox">, of: CallsOf): void {

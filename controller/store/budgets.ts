@@ -22,6 +22,8 @@ export interface Budget {
   spentTokens: number;
   /** Of calls that run. */
   reservedTokens: number;
+  /** Neither spent nor reserved; never below 0, though a call may use more than was reserved for it. */
+  remainingTokens: number;
 }
 
 export interface Budgets {
@@ -49,7 +51,8 @@ export function createBudgets(db: Database): Budgets {
     );
     if (row === null) return null;
     const { limit_tokens: limitTokens, spent_tokens: spentTokens, reserved_tokens: reservedTokens } = row;
-    return { limitTokens, spentTokens, reservedTokens };
+    const remainingTokens = Math.max(0, limitTokens - spentTokens - reservedTokens);
+    return { limitTokens, spentTokens, reservedTokens, remainingTokens };
   }
 
   function settle({ call, member, tokens }: z.infer<typeof Reservation>, usedTokens: number | null): void {

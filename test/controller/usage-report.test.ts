@@ -155,3 +155,15 @@ test("what is not there has no report", () => {
     expect(() => usageReport(store, of)).toThrow(expect.objectContaining({ code }));
   expect(usageReport(store, { member: "m-1" })).toMatchObject({ calls: { calls: 0 }, cli: { turns: 0 } });
 });
+
+test("S14: a turn and its member show the member's budget; one without, and a sandbox, show none", () => {
+  const rig = simpleRig();
+  rig.admit("t-1");
+  expect(usageReport(rig.store, { turn: "t-1" }).budget).toBeNull();
+  rig.store.calls.budgets.set("m-1", 50_000);
+  rig.store.calls.budgets.reserve("call-a", "m-1", 100);
+  const budget = { limitTokens: 50_000, spentTokens: 0, reservedTokens: 16_484, remainingTokens: 33_516 };
+  expect(usageReport(rig.store, { member: "m-1" }).budget).toEqual(budget);
+  expect(usageReport(rig.store, { turn: "t-1" }).budget).toEqual(budget);
+  expect(usageReport(rig.store, { sandbox: "box" }).budget).toBeNull();
+});

@@ -21,7 +21,7 @@ async function metered(options: RelayRigOptions = {}, mayReserve = true, answer:
     budgets: {
       of(member) {
         looked.push(member);
-        return { limitTokens: 1, spentTokens: 0, reservedTokens: 0 };
+        return { limitTokens: 1, spentTokens: 0, reservedTokens: 0, remainingTokens: 1 };
       },
       reserve(_, member, inputTokens) {
         // Before a byte goes out.
@@ -53,7 +53,7 @@ test("a call that fits is reserved before it goes out, passes unchanged, and is 
 test("what can't be reserved is not sent, and is told as no refusal that is tried again", async () => {
   const t = await metered({}, false);
   const { status, body } = await send(t.socketPath, { body: BODY });
-  expect([status, JSON.parse(body).error.code]).toEqual([403, "holdfast_budget_exhausted"]);
+  expect([status, JSON.parse(body).error.code]).toEqual([400, "holdfast_budget_exhausted"]);
   expect([t.model.seen, t.records, t.settled]).toEqual([[], [], []]);
 });
 

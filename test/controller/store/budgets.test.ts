@@ -20,7 +20,12 @@ test("without a budget everything is let through, and nothing is reserved", () =
 test("a budget of one token lets no call through", () => {
   const { budgets } = rigWith(1);
   expect(budgets().reserve("c-1", "m-1", 1)).toBe(false);
-  expect(budgets().of("m-1")).toEqual({ limitTokens: 1, spentTokens: 0, reservedTokens: 0 });
+  expect(budgets().of("m-1")).toEqual({
+    limitTokens: 1,
+    spentTokens: 0,
+    reservedTokens: 0,
+    remainingTokens: 1,
+  });
 });
 
 test("input and at most 16384 for the answer are reserved, for calls side by side too, and are there after a restart", () => {
@@ -39,7 +44,12 @@ test("what a call has used is spent once; what nobody can tell is all that it ha
   budgets().reserve("c-1", "m-1", 1000);
   budgets().settle("c-1", 1500);
   budgets().settle("c-1", 1500);
-  expect(budgets().of("m-1")).toEqual({ limitTokens: 50_000, spentTokens: 1500, reservedTokens: 0 });
+  expect(budgets().of("m-1")).toEqual({
+    limitTokens: 50_000,
+    spentTokens: 1500,
+    reservedTokens: 0,
+    remainingTokens: 48_500,
+  });
   budgets().reserve("c-2", "m-1", 1000);
   budgets().settle("c-2", null);
   expect(budgets().of("m-1")?.spentTokens).toBe(1500 + 17_384);
@@ -54,7 +64,7 @@ test("what a controller that died had reserved is spent by the next one", () => 
   rig.reopen();
   budgets().settleLeft();
   budgets().settleLeft();
-  expect(budgets().of("m-1")).toEqual({ limitTokens: 50_000, spentTokens: 17_384, reservedTokens: 0 });
+  expect(budgets().of("m-1")).toMatchObject({ limitTokens: 50_000, spentTokens: 17_384, reservedTokens: 0 });
 });
 
 test("a changed limit keeps what was spent; one that is taken away lets everything through again", () => {
@@ -70,4 +80,12 @@ test("a changed limit keeps what was spent; one that is taken away lets everythi
   expect(() => budgets().set("none", 1)).toThrow(code("MEMBER_UNKNOWN"));
   for (const limit of [-1, 0.5, Number.NaN])
     expect(() => budgets().set("m-1", limit)).toThrow(code("REQUEST_INVALID"));
+});
+
+test("S14: a call may use more than was reserved for it; nothing remains then, and never less than that", () => {
+  const { budgets } = rigWith(2000);
+  budgets().reserve("c-1", "m-1", 1000);
+  budgets().settle("c-1", 3010);
+  expect(budgets().of("m-1")).toMatchObject({ spentTokens: 3010, remainingTokens: 0 });
+  expect(budgets().reserve("c-2", "m-1", 1)).toBe(false);
 });
