@@ -3,6 +3,7 @@ import { asHoldfastError, HoldfastError } from "../../protocol/errors.ts";
 import { CliName } from "../../protocol/locator.ts";
 import { ModelProtocol, PROTOCOL_OF_CLI } from "../../protocol/model-protocol.ts";
 import type { RelayOptions } from "../relay/routes.ts";
+import { readBudget } from "./budget-option.ts";
 import { type Command, MODEL_OPTIONS, MODEL_USAGE, text, type Values } from "./command.ts";
 import { converse } from "./converse.ts";
 import { pipedMessages, terminalMessages } from "./messages.ts";
@@ -18,20 +19,22 @@ export const chat: Command = {
   summary:
     "Talks with an agent in a sandbox; Ctrl-C aborts a turn, Ctrl-D leaves (the conversation is kept).",
   usage: `${MODEL_USAGE} [--cli ${CliName.options.join("|")}]
-       [--sandbox docker|process] [--permissions allow|ask|deny] [--member ID]
+       [--sandbox docker|process] [--permissions allow|ask|deny] [--budget TOKENS] [--member ID]
 
 --cli is the agent that you talk with (the default: ${DEFAULT_CLI}), and says what the model at --base-url must speak:
 ${needs()}
 
 --member goes on with a conversation that was kept; --model, --cli, --sandbox and --permissions are its own then.
 --permissions allow (the default) lets the agent's tools run, each use once; ask asks you here before each use, with the
-task that wants it; deny rejects each. Native questions are always asked here. Input that is no terminal: each line is a
+task that wants it; deny rejects each. --budget is the most tokens that its calls of the model may use, input and output
+together; without it there is no limit, and 0 takes a member's away. Native questions are always asked here. Input that is no terminal: each line is a
 message, answers go to stdout, everything else to stderr, and the exit code is 0 when every turn completed.`,
   options: {
     ...MODEL_OPTIONS,
     cli: { type: "string" },
     sandbox: { type: "string" },
     permissions: { type: "string" },
+    budget: { type: "string" },
     member: { type: "string" },
   },
   words: { min: 0, max: 0 },
@@ -115,6 +118,7 @@ async function findMember(options: {
   const { output, values, model, route } = options;
   const { host, setup } = options.opened;
   const asked = text(values, "member");
+  const budget = readBudget(text(values, "budget"));
   if (asked === undefined) {
     const cli = chosen(values, "cli", CliName.options) ?? DEFAULT_CLI;
     const action = chosen(values, "permissions", ["allow", "ask", "deny"]) ?? "allow";
@@ -131,6 +135,7 @@ async function findMember(options: {
           ...memberOptions(cli, model ?? "", action),
           ...way,
         });
+        if (budget !== undefined) host.setBudget(id, budget);
         if (output.isJson) output.json({ kind: "member", member: id, sandbox });
         return id;
       },
@@ -143,6 +148,7 @@ async function findMember(options: {
   if (model !== null && model !== own.model.name)
     throw new HoldfastError("USAGE", `the model of ${asked} is ${own.model.name}: leave --model out`);
   await chooseKind(row.kind, setup, output);
+  if (budget !== undefined) host.setBudget(asked, budget);
   return { kept: asked, cli, make: () => asked };
 }
 

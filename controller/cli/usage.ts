@@ -2,6 +2,7 @@
 import { HoldfastError } from "../../protocol/errors.ts";
 import { COUNTERS, type CounterName } from "../relay/call-sums.ts";
 import type { ModelCall } from "../relay/model-call.ts";
+import type { Budget } from "../store/budgets.ts";
 import type { CallsOf } from "../store/model-calls.ts";
 import type { Store } from "../store/store.ts";
 import { SHARED_COUNTERS, type UsageReport, usageReport } from "../usage-report.ts";
@@ -115,7 +116,7 @@ function show({ of, report, parts, calls }: Looked, output: Output): void {
   }
 }
 
-function showReport({ calls, unrequested, cli, difference }: UsageReport, output: Output): void {
+function showReport({ calls, unrequested, cli, difference, budget }: UsageReport, output: Output): void {
   const { dueCalls, knownCalls, prefixes } = calls;
   const alone = unrequested.calls === 0 ? "" : `; ${unrequested.calls} with no turn of ours`;
   output.line(`calls  ${calls.calls}: ${knownCalls} of ${dueCalls} calls known${alone}`);
@@ -123,6 +124,7 @@ function showReport({ calls, unrequested, cli, difference }: UsageReport, output
   const verdicts = Object.entries(prefixes).filter(([, count]) => count > 0);
   if (verdicts.length > 0)
     output.line(`prefix ${verdicts.map(([name, count]) => `${count} ${name}`).join(", ")}`);
+  if (budget !== null) output.line(budgetLine(budget));
   const isShared = (name: CounterName): name is (typeof SHARED_COUNTERS)[number] =>
     SHARED_COUNTERS.some((shared) => shared === name);
   output.line();
@@ -136,6 +138,11 @@ function showReport({ calls, unrequested, cli, difference }: UsageReport, output
       }),
     ),
   );
+}
+
+function budgetLine({ limitTokens, spentTokens, reservedTokens, remainingTokens }: Budget): string {
+  const used = `${spentTokens} spent, ${reservedTokens} reserved`;
+  return `budget ${limitTokens} tokens of the member: ${used}, ${remainingTokens} remaining`;
 }
 
 function showParts(name: string, parts: readonly Part[], output: Output): void {

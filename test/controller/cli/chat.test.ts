@@ -87,6 +87,9 @@ test("help names every CLI with what it needs of the model, and another word is 
   expect(refused.stderr).toContain(
     "--cli takes opencode, kilo, claude, codex, pi, not aider [USAGE] See --help.",
   );
+  const budget = await cli([...words.slice(0, 5), "--budget", "100k"], { store, env: builtHere() });
+  expect(budget.code).toBe(2);
+  expect(budget.stderr).toContain('--budget takes a whole number of tokens, not "100k" [USAGE]');
 });
 
 test("the model is asked as the chosen CLI will ask it", async () => {

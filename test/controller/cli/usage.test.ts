@@ -79,6 +79,17 @@ test("members are made of turns, sandboxes of members, and calls with no turn ar
   expect(all.stdout).toMatch(/^box +3 of 4 +unknown/m);
 });
 
+test("S14: a budget is shown with what is spent, reserved and left of it", async () => {
+  const directory = filled();
+  const store = openStore({ directory, nowAt: () => AT, cliVersion: () => "1.2.3", takeOver: true });
+  onTestFinished(() => store.close());
+  store.calls.budgets.set("m-1", 20_000);
+  store.calls.budgets.reserve("call-held", "m-1", 100);
+  const line = "budget 20000 tokens of the member: 0 spent, 16484 reserved, 3516 remaining";
+  expect((await usage(directory, "--member", "m-1")).stdout.split("\n")).toContain(line);
+  expect((await usage(directory, "--member", "m-2")).stdout).not.toContain("budget");
+});
+
 test("for machines it is one value, with null for what is unknown", async () => {
   const directory = filled();
   const json = async (...args: string[]) =>
