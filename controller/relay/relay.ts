@@ -20,6 +20,7 @@ import { purposeOf } from "./model-call.ts";
 import { tokenOf } from "./model-token.ts";
 import { type CallBook, createRecordQueue } from "./record-queue.ts";
 import { type RefusalName, rawRefusal, refuse } from "./refusal.ts";
+import { digestRequest } from "./request-digest.ts";
 import { openRoutes, type RelayOptions, type Route } from "./routes.ts";
 import { estimateTokens } from "./token-estimate.ts";
 
@@ -146,7 +147,7 @@ export function openRelay(options: RelayOptions, ports: RelayPorts): Relay {
       admitted: Admitted,
       body: Buffer | RefusalName | null,
     ): void {
-      const { caller, route } = admitted;
+      const { caller, route, standing } = admitted;
       const no = (name: RefusalName, message: string) =>
         refuse(outbound, name, { protocol: route.protocol, message, call: id });
       if (body === null || outbound.destroyed) return;
@@ -156,7 +157,10 @@ export function openRelay(options: RelayOptions, ports: RelayPorts): Relay {
         return no("token_refused", "this token is no running process's of this sandbox");
       let isReserved = false;
       try {
-        isReserved = ports.calls().budgets.reserve(id, caller.member, estimateTokens(body));
+        isReserved = ports.calls().budgets.reserve(id, caller.member, estimateTokens(body), {
+          nativeId: standing.nativeId,
+          digest: digestRequest(route.protocol, inbound.headers, body),
+        });
       } catch (error) {
         ports.onWarning("a budget can't be reserved", error instanceof Error ? error.message : String(error));
       }

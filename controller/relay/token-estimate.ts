@@ -17,6 +17,22 @@ export function estimateTokens(body: Buffer): number {
   return Math.max(1, Math.ceil(value === undefined ? ofText(text) : ofValue(value)));
 }
 
+/** A request of which the provider has counted the input, and what was estimated for it. */
+export interface CountedInput {
+  estimate: number;
+  input: number;
+}
+
+/**
+ * An estimate, corrected by the request before it in its chain, of a history that only grew: what is common counts as it was
+ * counted, times 1.1, and what was appended as it is estimated.
+ * @param before null: there is none, or this request does not begin with all of it
+ */
+export function calibrated(estimate: number, before: CountedInput | null): number {
+  if (before === null || estimate < before.estimate) return estimate;
+  return Math.ceil((before.input * 11) / 10) + (estimate - before.estimate);
+}
+
 function ofText(text: string): number {
   let others = 0;
   let chars = 0;

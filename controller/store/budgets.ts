@@ -4,6 +4,11 @@
  */
 import * as z from "zod/mini";
 import { HoldfastError } from "../../protocol/errors.ts";
+import { parsedJson } from "../parsed-json.ts";
+import { chainOf } from "../relay/chain.ts";
+import { comparePrefix } from "../relay/prefix-verdict.ts";
+import { RequestDigest } from "../relay/request-digest.ts";
+import { type CountedInput, calibrated } from "../relay/token-estimate.ts";
 import type { Database } from "./sqlite.ts";
 
 /** The most that is reserved for one answer. */
@@ -16,6 +21,12 @@ const BudgetRow = z.object({
 });
 const Reservation = z.object({ call: z.string(), member: z.string(), tokens: z.number() });
 
+const CountedRow = z.object({
+  digest: z.pipe(z.string(), z.pipe(z.transform(parsedJson), RequestDigest)),
+  estimate: z.number(),
+  input: z.number(),
+});
+
 export interface Budget {
   limitTokens: number;
   /** Of calls that have ended since a budget was first set. */
@@ -26,6 +37,12 @@ export interface Budget {
   remainingTokens: number;
 }
 
+/** Which chain a request belongs to, so that what was counted of the one before it corrects its estimate. */
+interface EstimatedRequest {
+  nativeId: string | null;
+  digest: RequestDigest | null;
+}
+
 export interface Budgets {
   /** Null takes it away; what was spent is then forgotten. Throws MEMBER_UNKNOWN, REQUEST_INVALID. */
   set(member: string, limitTokens: number | null): void;
@@ -34,7 +51,7 @@ export interface Budgets {
    * Reserves what the call's input is estimated at and what is left for its answer, at most 16384. False when not both
    * fit: then nothing is reserved, and nothing may be sent. True without a reservation for a member that has no budget.
    */
-  reserve(call: string, member: string, inputTokens: number): boolean;
+  reserve(call: string, member: string, inputTokens: number, request?: EstimatedRequest): boolean;
   /** @param usedTokens null when nobody can tell: then all that was reserved is spent. No effect without a reservation. */
   settle(call: string, usedTokens: number | null): void;
   /** Of a controller that has ended: nobody can tell what became of its calls. */
@@ -53,6 +70,15 @@ export function createBudgets(db: Database): Budgets {
     const { limit_tokens: limitTokens, spent_tokens: spentTokens, reserved_tokens: reservedTokens } = row;
     const remainingTokens = Math.max(0, limitTokens - spentTokens - reservedTokens);
     return { limitTokens, spentTokens, reservedTokens, remainingTokens };
+  }
+
+  function countedBefore(member: string, { nativeId, digest }: EstimatedRequest): CountedInput | null {
+    const chain = digest === null ? null : chainOf({ member, nativeId }, digest);
+    if (digest === null || chain?.kind !== "main") return null;
+    const sql = "SELECT digest, estimate, input FROM request_chains WHERE key = ? AND estimate IS NOT NULL";
+    const before = db.row(CountedRow, sql, chain.key);
+    if (before === null || comparePrefix(before.digest, digest).verdict !== "equal") return null;
+    return { estimate: before.estimate, input: before.input };
   }
 
   function settle({ call, member, tokens }: z.infer<typeof Reservation>, usedTokens: number | null): void {
@@ -81,14 +107,19 @@ export function createBudgets(db: Database): Budgets {
           );
       });
     },
-    reserve: (call, member, inputTokens) =>
+    reserve: (call, member, estimate, request) =>
       db.write(() => {
         const budget = of(member);
         if (budget === null) return true;
+        const inputTokens = calibrated(
+          estimate,
+          request === undefined ? null : countedBefore(member, request),
+        );
         const left = budget.limitTokens - budget.spentTokens - budget.reservedTokens - inputTokens;
         if (left < 1) return false;
         const tokens = inputTokens + Math.min(left, ANSWER_TOKENS);
-        db.run("INSERT INTO reservations VALUES (?, ?, ?)", call, member, tokens);
+        const sql = "INSERT INTO reservations (call, member, tokens, estimate) VALUES (?, ?, ?, ?)";
+        db.run(sql, call, member, tokens, estimate);
         return true;
       }),
     settle(call, usedTokens) {

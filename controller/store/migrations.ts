@@ -210,6 +210,12 @@ export const MIGRATIONS: readonly string[] = [
     tokens INTEGER NOT NULL
   ) STRICT, WITHOUT ROWID;
   `,
+  `
+  -- What was estimated for the input of a call that runs; and of a chain's last request that, with what its provider counted.
+  ALTER TABLE reservations ADD COLUMN estimate INTEGER NOT NULL DEFAULT 0;
+  ALTER TABLE request_chains ADD COLUMN estimate INTEGER;
+  ALTER TABLE request_chains ADD COLUMN input INTEGER;
+  `,
 ];
 
 /** For those who only look. Throws STORE_NEWER, or STORE_ERROR for a layout that its owner has to renew first. */

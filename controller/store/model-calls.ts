@@ -54,6 +54,7 @@ const json = <T extends z.ZodMiniType>(schema: T) =>
 const CallRow = z.object({ call: json(ModelCall) });
 const UsageRow = z.object({ usage: json(Usage) });
 const SumRow = z.object({ sums: json(CallSums) });
+const EstimateRow = z.object({ estimate: z.number() });
 const ChainRow = z.object({ started_at: z.number(), digest: json(RequestDigest) });
 
 export function createModelCalls(db: Database): ModelCalls {
@@ -93,15 +94,21 @@ export function createModelCalls(db: Database): ModelCalls {
     return comparePrefix(before.digest, digest);
   }
 
-  function keepChain(key: string, { member, startedAt }: ModelCall, digest: RequestDigest): void {
+  function keepChain(key: string, { id, member, startedAt, usage }: ModelCall, digest: RequestDigest): void {
+    // Its reservation is settled behind its record.
+    const reserved = db.row(EstimateRow, "SELECT estimate FROM reservations WHERE call = ?", id);
     db.run(
-      `INSERT INTO request_chains VALUES (?1, ?2, (SELECT max(seq) FROM model_calls), ?3, ?4)
-         ON CONFLICT (key) DO UPDATE SET used = excluded.used, started_at = excluded.started_at, digest = excluded.digest
+      `INSERT INTO request_chains (key, member, used, started_at, digest, estimate, input)
+         VALUES (?1, ?2, (SELECT max(seq) FROM model_calls), ?3, ?4, iif(?6 IS NULL, NULL, ?5), iif(?5 IS NULL, NULL, ?6))
+         ON CONFLICT (key) DO UPDATE SET used = excluded.used, started_at = excluded.started_at, digest = excluded.digest,
+           estimate = excluded.estimate, input = excluded.input
          WHERE excluded.started_at >= started_at`,
       key,
       member,
       startedAt,
       JSON.stringify(digest),
+      reserved?.estimate ?? null,
+      usage.allInputTokens,
     );
     db.run(
       `DELETE FROM request_chains WHERE member = ?1 AND used <=

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { estimateTokens } from "../../../controller/relay/token-estimate.ts";
+import { calibrated, estimateTokens } from "../../../controller/relay/token-estimate.ts";
 
 const of = (value: unknown) =>
   estimateTokens(Buffer.from(typeof value === "string" ? value : JSON.stringify(value)));
@@ -41,4 +41,15 @@ test("more is never estimated at less", () => {
 
 test("a request nested without end is estimated like any other", () => {
   expect(of(`${"[".repeat(200_000)}"abc"${"]".repeat(200_000)}`)).toBe(1);
+});
+
+test("S14: what the provider counted, times 1.1, stands for what is common, and the estimate for what was appended", () => {
+  expect(calibrated(1000, { estimate: 1000, input: 600 })).toBe(660);
+  expect(calibrated(1300, { estimate: 1000, input: 600 })).toBe(960);
+  expect(calibrated(1300, { estimate: 1000, input: 601 })).toBe(962);
+  // In both directions: an estimate that was too low is raised.
+  expect(calibrated(1300, { estimate: 1000, input: 2000 })).toBe(2500);
+  expect(calibrated(10, { estimate: 10, input: 10 })).toBe(11);
+  expect(calibrated(1300, null)).toBe(1300);
+  expect(calibrated(999, { estimate: 1000, input: 600 })).toBe(999);
 });

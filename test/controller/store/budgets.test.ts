@@ -1,4 +1,6 @@
 import { expect, test } from "vitest";
+import { UNKNOWN_USAGE } from "../../../controller/relay/call-usage.ts";
+import { CALL, chatBody, digestOf, KNOWN } from "../relay/calls.ts";
 import { simpleRig } from "./rig.ts";
 
 const code = (name: string) => expect.objectContaining({ code: name });
@@ -88,4 +90,24 @@ test("S14: a call may use more than was reserved for it; nothing remains then, a
   budgets().settle("c-1", 3010);
   expect(budgets().of("m-1")).toMatchObject({ spentTokens: 3010, remainingTokens: 0 });
   expect(budgets().reserve("c-2", "m-1", 1)).toBe(false);
+});
+
+test("S14: what the provider counted corrects the next estimate of a history that only grew, and of no other", () => {
+  const estimated = (next: string[], usage: typeof KNOWN, more: object = {}) => {
+    const { rig, budgets } = rigWith(1_000_000);
+    const first = digestOf(chatBody(["a", "b"]));
+    budgets().reserve("c-1", "m-1", 1000, { nativeId: "ses_1", digest: first });
+    rig.store.calls.record({ ...CALL, id: "c-1", usage }, first);
+    budgets().settle("c-1", 0);
+    rig.reopen();
+    budgets().reserve("c-2", "m-1", 1300, { nativeId: "ses_1", digest: digestOf(chatBody(next, more)) });
+    return (budgets().of("m-1")?.reservedTokens ?? 0) - 16_384;
+  };
+  const counted = { ...KNOWN, allInputTokens: 600 };
+  expect(estimated(["a", "b", "c"], counted)).toBe(960);
+  expect(estimated(["a", "other", "c"], counted)).toBe(1300);
+  expect(estimated(["a"], counted)).toBe(1300);
+  expect(estimated(["a", "b", "c"], counted, { model: "m2" })).toBe(1300);
+  expect(estimated(["a", "b", "c"], counted, { temperature: 1 })).toBe(1300);
+  expect(estimated(["a", "b", "c"], UNKNOWN_USAGE)).toBe(1300);
 });
