@@ -4,8 +4,15 @@
  */
 import type { IncomingMessage } from "node:http";
 import { type Clock, watchSilence } from "../../protocol/clock.ts";
+import type { ModelProtocol } from "../../protocol/model-protocol.ts";
 import type { RelayLimits } from "./limits.ts";
+import { purposeOf } from "./model-call.ts";
 import type { RefusalName } from "./refusal.ts";
+
+/** All that may make a model answer, on whatever path. To look something up or to have tokens counted costs none. */
+export function mayCost(protocol: ModelProtocol, method: string, path: string): boolean {
+  return method !== "GET" && method !== "HEAD" && purposeOf(protocol, method, path) !== "count_tokens";
+}
 
 /** The body; or why there is none: a refusal, or null for a client that has gone. Never rejects. */
 export function wholeBody(

@@ -63,9 +63,9 @@ export function createRecordQueue(
   };
 }
 
-/** Null when nobody can tell. */
+/** Null when nobody can tell: also for an answer on a path of which no figures are read. */
 function usedTokens(call: CallRecord): number | null {
-  if (!isUsageDue(call)) return 0;
+  if (!isUsageDue({ ...call, purpose: "generate" })) return 0;
   const { allInputTokens, allOutputTokens } = call.usage;
   return allInputTokens === null || allOutputTokens === null ? null : allInputTokens + allOutputTokens;
 }

@@ -15,8 +15,7 @@ import { announcesTooMuch, type Call, type CallReaders, passCall } from "./call.
 import { type CallRecord, readCall } from "./call-record.ts";
 import { protocolOfPath } from "./key-header.ts";
 import { checkedLimits, type RelayLimits } from "./limits.ts";
-import { wholeBody } from "./metered-body.ts";
-import { purposeOf } from "./model-call.ts";
+import { mayCost, wholeBody } from "./metered-body.ts";
 import { tokenOf } from "./model-token.ts";
 import { type CallBook, createRecordQueue } from "./record-queue.ts";
 import { type RefusalName, rawRefusal, refuse } from "./refusal.ts";
@@ -132,7 +131,7 @@ export function openRelay(options: RelayOptions, ports: RelayPorts): Relay {
       }
       const { caller, route, below } = admitted;
       const isMetered =
-        purposeOf(route.protocol, inbound.method ?? "", below) === "generate" &&
+        mayCost(route.protocol, inbound.method ?? "", below) &&
         ports.calls().budgets.of(caller.member) !== null;
       if (!isMetered) return pass(id, inbound, outbound, admitted, null);
       if (inbound.headers.expect !== undefined) outbound.writeContinue();

@@ -114,3 +114,14 @@ test("a process that ends while its request comes sends nothing more", async () 
   expect((await answer).statusCode).toBe(401);
   expect(t.model.seen).toEqual([]);
 });
+
+test("S14: whatever may make a model answer is metered, and costs all that was reserved where no figures are read", async () => {
+  const t = await metered();
+  expect((await send(t.socketPath, { path: "/v1/embeddings", body: BODY })).status).toBe(200);
+  expect(t.asked).toHaveLength(1);
+  await until("the settlement", () => t.settled.length === 1);
+  expect(t.settled[0]?.[1]).toBeNull();
+  expect((await send(t.socketPath, { method: "GET", path: "/v1/models" })).status).toBe(200);
+  await send(t.socketPath, { path: "/v1/messages/count_tokens", body: BODY });
+  expect(t.asked).toHaveLength(1);
+});
