@@ -51,7 +51,8 @@ export function createCrew(t: TestHost, options: SoakOptions, engineSocketPath: 
     makeSandbox(Math.min(left, MEMBERS_PER_SANDBOX));
 
   const place = ({ sandbox }: Mate) =>
-    placeOf(engineSocketPath, t.host.store.sandbox(sandbox)?.container?.containerId ?? "no container yet");
+    // In a path of the engine's: where no container was made yet, none is found.
+    placeOf(engineSocketPath, t.host.store.sandbox(sandbox)?.container?.containerId ?? "no-container-yet");
 
   return {
     mates: () => mates,
