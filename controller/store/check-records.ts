@@ -48,6 +48,21 @@ export function recordProblems(database: DatabaseSync): RecordLook[] {
     { what: "model call", look: () => callProblems(all("SELECT * FROM model_calls")) },
     { what: "sums of calls", look: () => sumProblems(all(SUMS)) },
     { what: "chain of requests", look: () => chainProblems(all("SELECT * FROM request_chains")) },
+    {
+      what: "budget",
+      look: () =>
+        lines(all(BUDGETS), (row) => `${row.member} has used ${row.spent_tokens} of ${row.limit_tokens}`),
+    },
+    {
+      what: "reservation",
+      look: () =>
+        lines(all(RESERVATIONS), (row) => `${row.call} holds ${row.tokens} for an input of ${row.estimate}`),
+    },
+    {
+      what: "process that may call a model",
+      look: () =>
+        lines(all(CALLERS), (row) => `${row.member}, generation ${row.generation}, ended ${row.has_ended}`),
+    },
   ];
 }
 
@@ -69,6 +84,10 @@ const TOO_MANY = `SELECT member, count(*) AS n, sum(length(bytes)) AS size FROM 
 
 const FORKS = `SELECT forks.*, members.locator IS NOT NULL AS located, members.sandbox = parents.sandbox AS together
   FROM forks LEFT JOIN members ON members.id = forks.member LEFT JOIN members parents ON parents.id = forks.parent`;
+
+const BUDGETS = "SELECT * FROM budgets WHERE limit_tokens < 0 OR spent_tokens < 0";
+const RESERVATIONS = "SELECT * FROM reservations WHERE estimate < 0 OR tokens < estimate";
+const CALLERS = "SELECT * FROM model_callers WHERE generation < 0 OR has_ended NOT IN (0, 1)";
 
 /** What owners' calls add up to, with how many of them are kept one by one; either may be missing. */
 const SUMS = `SELECT owners.*, call_sums.sums FROM

@@ -96,6 +96,11 @@ const BENT: Readonly<Record<string, RegExp[]>> = {
   "INSERT INTO request_chains VALUES ('k', 'm-1', 1, 1, '{}', NULL, NULL)": [
     /^chain of requests: k can't be read/,
   ],
+  "INSERT INTO budgets VALUES ('m-1', 5, -1)": [/^budget: m-1 has used -1 of 5$/],
+  "INSERT INTO reservations VALUES ('c-1', 'm-1', 4, 5)": [/^reservation: c-1 holds 4 for an input of 5$/],
+  "INSERT INTO model_callers VALUES ('m-1', 1, 2)": [
+    /^process that may call a model: m-1, generation 1, ended 2$/,
+  ],
 };
 
 test("a good store has no problem", () => {
