@@ -11,6 +11,7 @@ import type { Duplex } from "node:stream";
 import type { Clock } from "../../protocol/clock.ts";
 import type { ModelProtocol } from "../../protocol/model-protocol.ts";
 import type { ModelCaller } from "../../protocol/model-token.ts";
+import { decodeBody } from "./body-decoder.ts";
 import { announcesTooMuch, type Call, type CallReaders, passCall } from "./call.ts";
 import { type CallRecord, readCall } from "./call-record.ts";
 import { protocolOfPath } from "./key-header.ts";
@@ -154,9 +155,13 @@ export function openRelay(options: RelayOptions, ports: RelayPorts): Relay {
       // It may have ended meanwhile.
       if (!door.mayCall(caller))
         return no("token_refused", "this token is no running process's of this sandbox");
+      // Nobody could say what a body holds that can't be unfolded; its unfolded size has the same limit.
+      const plain = decodeBody(inbound.headers["content-encoding"] ?? null, body, limits.requestBytes);
+      if (plain === null)
+        return no("request_invalid", "a body of this coding can't be read, and its member has a budget");
       let isReserved = false;
       try {
-        isReserved = ports.calls().budgets.reserve(id, caller.member, estimateTokens(body), {
+        isReserved = ports.calls().budgets.reserve(id, caller.member, estimateTokens(plain), {
           nativeId: standing.nativeId,
           digest: digestRequest(route.protocol, inbound.headers, body),
         });

@@ -1,3 +1,4 @@
+import { gzipSync } from "node:zlib";
 import { expect, test } from "vitest";
 import { FakeClock } from "../../support/fake-clock.ts";
 import { until } from "../../support/until.ts";
@@ -124,4 +125,24 @@ test("S14: whatever may make a model answer is metered, and costs all that was r
   expect((await send(t.socketPath, { method: "GET", path: "/v1/models" })).status).toBe(200);
   await send(t.socketPath, { path: "/v1/messages/count_tokens", body: BODY });
   expect(t.asked).toHaveLength(1);
+});
+
+test("S14: a coded body is reserved for by what it holds and passes as it came; one that can't be read is sent nowhere", async () => {
+  const plain = JSON.stringify({ messages: [{ role: "user", content: "x".repeat(30_000) }] });
+  const coded = gzipSync(plain);
+  const t = await metered();
+  expect((await send(t.socketPath, { headers: { "content-encoding": "gzip" }, body: coded })).status).toBe(
+    200,
+  );
+  expect(t.asked[0]?.[1]).toBeGreaterThan(10_000);
+  expect(t.model.seen[0]?.body).toEqual(coded);
+  const bad = await metered();
+  for (const [coding, body] of [
+    ["gzip", Buffer.from(plain)],
+    ["some", coded],
+  ] as const) {
+    const { status } = await send(bad.socketPath, { headers: { "content-encoding": coding }, body });
+    expect(status).toBe(400);
+  }
+  expect([bad.asked, bad.model.seen]).toEqual([[], []]);
 });
