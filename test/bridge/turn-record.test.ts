@@ -124,7 +124,7 @@ test("an unverified identity is said beside a completed turn", () => {
   });
 });
 
-test("a changed identity fails the turn whatever the CLI said", () => {
+test("F2: a changed identity fails the turn whatever the CLI said", () => {
   const record = createTurnRecord(new FakeClock());
   record.nativeEnd = nativeEnd("completed");
   record.error = new HoldfastError("IDENTITY_CHANGED", "the CLI reports ses_2");

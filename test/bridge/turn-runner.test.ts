@@ -637,7 +637,7 @@ test("an identity that can't be verified now is said, and settles all the same",
   });
 });
 
-test("a changed identity fails the turn, at once, and the process is not kept", async () => {
+test("F2: a changed identity fails the turn, at once, and the process is not kept", async () => {
   const stage = await new Stage().run();
   stage.resident.answers.verify = async () => ({
     kind: "changed",

@@ -5,7 +5,7 @@ import { play, tellOnFailure } from "../support/turns.ts";
 import { until } from "../support/until.ts";
 import { processesIn } from "./engine.ts";
 
-test("P49, law 8: with room for one process the longest unused goes, and comes back RESTORED; idle ones go by themselves", async () => {
+test("P49, F5, law 8: with room for one process the longest unused goes, and comes back RESTORED; idle ones go by themselves", async () => {
   const t = await startTestHost({ residency: { residents: 1, starts: 1, idleMs: 5000 } });
   tellOnFailure(t);
   const { sandbox, member } = createMember(t.host, "docker");
@@ -17,6 +17,8 @@ test("P49, law 8: with room for one process the longest unused goes, and comes b
     );
 
   await play(t, member, "The code word is limpet.");
+  const identity = () => [container(), t.host.member(member).locator?.nativeId];
+  const made = identity();
   expect(t.host.report()).toMatchObject({ residents: [{ member }], retained: 1, queue: [] });
   // Both at once: the second waits until the first one's turn is over, and takes its place.
   const [first, second] = await Promise.all([
@@ -31,6 +33,7 @@ test("P49, law 8: with room for one process the longest unused goes, and comes b
 
   const back = await play(t, member, "What is the code word?");
   expect(back.settlement).toMatchObject({ context: "RESTORED", parts: ["The code word is limpet."] });
+  expect(identity()).toEqual(made);
   expect(back.settlement.timings.prepareMs).toBeGreaterThan(100);
   await until("what it takes", () => (t.host.report().residents[0]?.rssBytes ?? 0) > 50e6, 20_000);
   expect(t.host.report().memory.residentBytes).toBeLessThan(2e9);

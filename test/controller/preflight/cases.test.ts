@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { CASE_NAMES, casesOf } from "../../../controller/preflight/cases.ts";
 import { missingFacts, missingHistoryClaim } from "../../../controller/preflight/detectors.ts";
 
-test("five calls, in this order, that begin and end with the user", () => {
+test("F4: five calls, in this order, that begin and end with the user", () => {
   const cases = casesOf(randomInt);
   expect(cases.map(({ name }) => name)).toEqual([...CASE_NAMES]);
   for (const { messages } of cases) {

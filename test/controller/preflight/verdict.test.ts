@@ -62,7 +62,7 @@ test("a right answer passes, with its ids and its text", () => {
   });
 });
 
-test("recall and thinking are two answers: neither changes the other, and the text is kept", () => {
+test("F4, F6: recall and thinking are two answers: neither changes the other, and the text is kept", () => {
   const seen = [true, false].flatMap((isThinking) =>
     [`It is ${fact}.`, "It is nothing."].map((text) => judge(asked({ text, isThinking }))),
   );
@@ -111,7 +111,7 @@ test("without history a claim that there is none is right, and a fact of another
   expect(kinds(judge(asked({ text: `It was ${fact}.` }), noHistory, [fact]))).toEqual(["foreign_fact"]);
 });
 
-test("nothing that is shown holds the key, an id of an unknown kind, or more than its bound", () => {
+test("F4: nothing that is shown holds the key, an id of an unknown kind, or more than its bound", () => {
   const strange = asked({
     text: `${fact} ${KEY} ${"x".repeat(9000)}`,
     providerId: "Bearer x",

@@ -29,7 +29,7 @@ async function played(options: RelayRigOptions = {}) {
 
 const MESSAGES = { path: "/v1/messages", body: '{"model":"m","messages":[]}' };
 
-test("a client that goes away in the middle of a stream: the provider is heard to its end, and its usage is kept", async () => {
+test("S27: a client that goes away in the middle of a stream: the provider is heard to its end, and its usage is kept", async () => {
   const t = await played();
   const { answer } = open(t.socketPath, MESSAGES);
   const reply = await t.reply();
@@ -44,7 +44,7 @@ test("a client that goes away in the middle of a stream: the provider is heard t
   expect(call.usage).toMatchObject({ state: "known", inputTokens: 11, outputTokens: 5 });
 });
 
-test("a provider that goes on for longer is closed after the drain, and what it stated till then is what is known", async () => {
+test("S27: a provider that goes on for longer is closed after the drain, and what it stated till then is what is known", async () => {
   const t = await played({ limits: { drainMs: 100 } });
   const { answer } = open(t.socketPath, MESSAGES);
   const reply = await t.reply();
@@ -66,7 +66,7 @@ test("a provider that goes on for longer is closed after the drain, and what it 
   });
 });
 
-test("also a client that goes before the answer's first byte gets the drain; with a limit of 0 nobody does", async () => {
+test("S27: also a client that goes before the answer's first byte gets the drain; with a limit of 0 nobody does", async () => {
   const t = await played();
   open(t.socketPath, MESSAGES).call.on("error", () => undefined);
   const { call } = open(t.socketPath, MESSAGES);
@@ -88,7 +88,7 @@ test("also a client that goes before the answer's first byte gets the drain; wit
   expect(await none.record()).toMatchObject({ outcome: "cancelled", isTerminal: false });
 });
 
-test("a revoke ends both sides at once, in the middle of a drain too", async () => {
+test("S27: a revoke ends both sides at once, in the middle of a drain too", async () => {
   const t = await played({ limits: { drainMs: 60_000 } });
   const running = open(t.socketPath, MESSAGES);
   (await t.reply()).writeHead(200).write("x");
@@ -251,7 +251,7 @@ test("limits by name: an answer of too many bytes, and one with headers of too m
   expect((await long.answer).statusCode).toBe(502);
 });
 
-test("nothing is tried again: an overloaded provider and one that resets are each asked once", async () => {
+test("S28: nothing is tried again: an overloaded provider and one that resets are each asked once", async () => {
   const t = await played();
   const first = open(t.socketPath, MESSAGES);
   (await t.reply()).writeHead(503, { "retry-after": "1" }).end("later");

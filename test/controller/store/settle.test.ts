@@ -70,7 +70,7 @@ test("what did not settle leaves the member as it was", () => {
   }
 });
 
-test("a changed id on a continuation fails the turn and saves nothing, completed or failed", () => {
+test("F2: a changed id on a continuation fails the turn and saves nothing, completed or failed", () => {
   for (const settlement of [SETTLEMENT, FAILED]) {
     const foreign = { ...settlement, session: { ...SESSION, nativeId: "ses_2" } };
     const result = settle(RETAINED, foreign);

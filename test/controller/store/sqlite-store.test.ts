@@ -29,7 +29,7 @@ test("an admitted turn is on the disk when admit returns", () => {
   reader.close();
 });
 
-test("a changed id leaves the saved locator byte for byte, on a completed and on a settled failed turn", () => {
+test("F2: a changed id leaves the saved locator byte for byte, on a completed and on a settled failed turn", () => {
   const rig = simpleRig();
   settleTurn(rig, "t-1");
   const before = locatorOnDisk(rig);
