@@ -119,6 +119,8 @@ async function slowClients(way: Way): Promise<{ before: number; with: number }> 
   }
   const held = memoryOf(pid).rssMb;
   for (const answer of answers) answer.destroy();
+  // What these have asked for is read on for a while: not beside the next measurement.
+  await new Promise((resolve) => setTimeout(resolve, 2 * DRAIN_MS));
   return { before, with: held };
 }
 
