@@ -33,7 +33,7 @@ export async function findImage(socketPath: string, reference: string): Promise<
   return found && { id: found.Id, labels: found.Config.Labels ?? {}, sizeBytes: found.Size };
 }
 
-/** Any image with that label and value. */
+/** Any image with all of these labels, each `name=value` or a name alone. */
 export async function findImageByLabels(
   socketPath: string,
   labels: readonly string[],
