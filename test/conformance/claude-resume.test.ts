@@ -64,6 +64,10 @@ for (const version of CLAUDE_VERSIONS) {
     const { model, rig } = await open(version);
     const first = await rig.launch();
     const { tail: earlier } = await playOn(rig, first, "One.");
+    // Rows are written a while behind the result (facts 1.9): the first turn is to be in the history, the second may.
+    const path = transcriptPath(rig.slot.home, rig.slot.workspace, first.nativeId);
+    const rows = () => (existsSync(path) ? readFileSync(path, "utf8") : "");
+    await until("the first turn's reply in the transcript", () => rows().includes(`"uuid":"${earlier?.id}"`));
     await submit(first, "Two.");
     const { tail } = await rig.seen("native_end", (end) => end.tail?.id !== earlier?.id);
     await killCli(rig);
