@@ -1,78 +1,9 @@
-// Puts the engine's programs on a Debian or Ubuntu machine. Starts none of them, adds no package source, and does
-// nothing on other systems.
+// Which packages make a container engine. Starts none of their programs.
 
-import { readFileSync } from "node:fs";
-import { runCommand } from "../sandbox-image/command.ts";
-import { findProgram } from "./engine-program.ts";
+import { installPackages } from "./packages-install.ts";
 
-const UPDATE_TIMEOUT_MS = 120_000;
-const INSTALL_TIMEOUT_MS = 300_000;
-/** iptables: docker0 needs it; tini: `--init` needs it. */
-const PACKAGES = ["docker.io", "iptables", "tini"];
-
-/** What keeps this machine from getting an engine by packages; undefined when nothing does. */
-export function installObstacle(options: {
-  osRelease: string;
-  uid: number;
-  hasAptGet: boolean;
-}): string | undefined {
-  const words = /^ID(?:_LIKE)?=(.*)$/gm;
-  const ids = [...options.osRelease.matchAll(words)].flatMap((match) =>
-    (match[1] ?? "").replaceAll('"', "").trim().split(/\s+/),
-  );
-  if (!ids.includes("debian") && !ids.includes("ubuntu")) return "this is neither Debian nor Ubuntu";
-  if (!options.hasAptGet) return "apt-get is missing";
-  if (options.uid !== 0) return "installing packages needs root";
-  return undefined;
-}
-
-/** Installs docker.io, iptables and tini. Rejects with what apt said last. */
+/** Installs docker.io, iptables (docker0 needs it) and tini (`--init` needs it). Rejects with what apt said last. */
 export async function installEngine(report: (line: string) => void): Promise<void> {
-  const obstacle = installObstacle({
-    osRelease: readOsRelease(),
-    uid: process.getuid?.() ?? -1,
-    hasAptGet: findProgram("apt-get") !== undefined,
-  });
-  if (obstacle !== undefined) {
-    throw new Error(
-      `dockerd is missing and can't be installed here: ${obstacle}. Install a container engine first`,
-    );
-  }
-  const env = { ...process.env, DEBIAN_FRONTEND: "noninteractive" };
-  const patience = [
-    "-o",
-    "DPkg::Lock::Timeout=120",
-    "-o",
-    "Acquire::Retries=3",
-    "-o",
-    "Acquire::http::Timeout=20",
-  ];
-  report("refreshing the package lists");
-  const update = await runCommand("apt-get", [...patience, "-qq", "update"], {
-    timeoutMs: UPDATE_TIMEOUT_MS,
-    env,
-  });
-  // One source out of order must not stop an install that the others can serve.
-  if (!update.isSuccess) report(`apt-get update had errors, going on: ${lastLine(update.tail)}`);
-  report(`installing ${PACKAGES.join(", ")} (about 70 MB)`);
-  const install = await runCommand(
-    "apt-get",
-    [...patience, "-qq", "-y", "--no-install-recommends", "install", ...PACKAGES],
-    { timeoutMs: INSTALL_TIMEOUT_MS, env },
-  );
-  if (!install.isSuccess) {
-    throw new Error(`apt-get install failed:\n${install.tail.trim().split("\n").slice(-20).join("\n")}`);
-  }
-}
-
-function readOsRelease(): string {
-  try {
-    return readFileSync("/etc/os-release", "utf8");
-  } catch {
-    return "";
-  }
-}
-
-function lastLine(text: string): string {
-  return text.trim().split("\n").at(-1) ?? "";
+  const packages = ["docker.io", "iptables", "tini"];
+  await installPackages({ missing: "dockerd is missing", packages, megabytes: 70 }, report);
 }

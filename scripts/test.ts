@@ -50,6 +50,8 @@ async function runAll(): Promise<StepEnd> {
   // Process sandboxes are made of it; the conformance suites and the command line's tests use them.
   const bundle = await runScript("bundle and CLIs", "sandbox-image/build.ts --bundle-only");
   if (!bundle.ok) return bundle;
+  const programs = await runScript("test programs", "scripts/test-programs.ts");
+  if (!programs.ok) return programs;
   if (wantsContainers) {
     const ready = await prepareEngine();
     if (!ready.ok) return ready;

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { installObstacle } from "../../scripts/engine-install.ts";
 import { containerdArguments, dockerdArguments, engineLayout } from "../../scripts/engine-layout.ts";
+import { installObstacle } from "../../scripts/packages-install.ts";
 
 test("every engine keeps its containers over a restart and has a containerd of its own making", () => {
   for (const root of [undefined, "/tmp/e"]) {
