@@ -26,8 +26,8 @@ import { createResidency, RESIDENCY_DEFAULTS } from "./residency.ts";
 import { createLiveSandbox, type LiveSandbox } from "./sandbox-handle.ts";
 import { sandboxPaths } from "./sandboxes/directory.ts";
 import type { SandboxDriver } from "./sandboxes/sandbox.ts";
+import { openStore } from "./store/open-store.ts";
 import type { MemberRow, SandboxKind, SandboxRow, TurnRow } from "./store/records.ts";
-import { openStore } from "./store/sqlite-store.ts";
 import { createLiveTurn, endedTurn, type TurnHandle } from "./turn-handle.ts";
 import { usageReport } from "./usage-report.ts";
 

@@ -1,8 +1,8 @@
 /** A look at the store beside whoever owns it. */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
+import { openStore } from "../store/open-store.ts";
 import { STORE_FILE } from "../store/sqlite.ts";
-import { openStore } from "../store/sqlite-store.ts";
 import type { Store } from "../store/store.ts";
 import type { Environment } from "./environment.ts";
 

@@ -216,6 +216,13 @@ export const MIGRATIONS: readonly string[] = [
   ALTER TABLE request_chains ADD COLUMN estimate INTEGER;
   ALTER TABLE request_chains ADD COLUMN input INTEGER;
   `,
+  `
+  -- What the CLI states of a turn that has ended and may have reached it: Usage as JSON, beside a settlement that may
+  -- hold megabytes of text.
+  ALTER TABLE turns ADD COLUMN usage TEXT;
+  UPDATE turns SET usage = json_extract(settlement, '$.usage')
+    WHERE settlement IS NOT NULL AND json_extract(settlement, '$.outcome') NOT IN ('not_sent', 'refused');
+  `,
 ];
 
 /** For those who only look. Throws STORE_NEWER, or STORE_ERROR for a layout that its owner has to renew first. */

@@ -21,7 +21,13 @@ const lifeOf = (db: Database, sandbox: string) =>
 export function noteBridgeLife(db: Database, sandbox: string, journal: JournalSight, wasLost: boolean): void {
   if (!wasLost && lifeOf(db, sandbox)?.epoch === journal.epoch) return;
   // Processes are started on a controller's word only: what this life journaled before its first hello is none.
-  db.run("INSERT OR REPLACE INTO bridge_lives VALUES (?, ?, ?)", sandbox, journal.epoch, journal.seq);
+  db.run(
+    `INSERT INTO bridge_lives VALUES (?, ?, ?)
+       ON CONFLICT (sandbox) DO UPDATE SET epoch = excluded.epoch, head = excluded.head`,
+    sandbox,
+    journal.epoch,
+    journal.seq,
+  );
   db.run("DELETE FROM model_callers WHERE member IN (SELECT id FROM members WHERE sandbox = ?)", sandbox);
 }
 
@@ -33,7 +39,13 @@ export function noteCaller(db: Database, sandbox: string, { seq, event }: Number
   // The late end of an earlier process says nothing of the one in its place.
   if (known !== null && generation < known.generation) return;
   const hasEnded = state === "exited" || state === "retired" ? 1 : 0;
-  db.run("INSERT OR REPLACE INTO model_callers VALUES (?, ?, ?)", member, generation, hasEnded);
+  db.run(
+    `INSERT INTO model_callers VALUES (?, ?, ?)
+       ON CONFLICT (member) DO UPDATE SET generation = excluded.generation, has_ended = excluded.has_ended`,
+    member,
+    generation,
+    hasEnded,
+  );
 }
 
 /**

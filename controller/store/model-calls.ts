@@ -97,18 +97,19 @@ export function createModelCalls(db: Database): ModelCalls {
   function keepChain(key: string, { id, member, startedAt, usage }: ModelCall, digest: RequestDigest): void {
     // Its reservation is settled behind its record.
     const reserved = db.row(EstimateRow, "SELECT estimate FROM reservations WHERE call = ?", id);
+    const isCounted = reserved !== null && usage.allInputTokens !== null;
     db.run(
       `INSERT INTO request_chains (key, member, used, started_at, digest, estimate, input)
-         VALUES (?1, ?2, (SELECT max(seq) FROM model_calls), ?3, ?4, iif(?6 IS NULL, NULL, ?5), iif(?5 IS NULL, NULL, ?6))
+         VALUES (?, ?, (SELECT max(seq) FROM model_calls), ?, ?, ?, ?)
          ON CONFLICT (key) DO UPDATE SET used = excluded.used, started_at = excluded.started_at, digest = excluded.digest,
            estimate = excluded.estimate, input = excluded.input
-         WHERE excluded.started_at >= started_at`,
+         WHERE excluded.started_at >= request_chains.started_at`,
       key,
       member,
       startedAt,
       JSON.stringify(digest),
-      reserved?.estimate ?? null,
-      usage.allInputTokens,
+      isCounted ? reserved.estimate : null,
+      isCounted ? usage.allInputTokens : null,
     );
     db.run(
       `DELETE FROM request_chains WHERE member = ?1 AND used <=
@@ -123,18 +124,22 @@ export function createModelCalls(db: Database): ModelCalls {
     const where = "WHERE sandbox = ? AND member = ? AND turn = ?";
     const before = db.row(SumRow, `SELECT sums FROM call_sums ${where}`, ...owner);
     const sums = addSums(before?.sums ?? NO_CALLS, sumsOfCall(call));
-    db.run("INSERT OR REPLACE INTO call_sums VALUES (?, ?, ?, ?)", ...owner, JSON.stringify(sums));
+    db.run(
+      "INSERT INTO call_sums VALUES (?, ?, ?, ?) ON CONFLICT (sandbox, member, turn) DO UPDATE SET sums = excluded.sums",
+      ...owner,
+      JSON.stringify(sums),
+    );
   }
 
   /** Beyond the number that is kept one by one the oldest of the same owner goes. */
   function dropOldest({ sandbox, member, turn }: ModelCall): void {
-    const where = "WHERE sandbox = ?1 AND member IS ?2 AND turn IS ?3";
+    const named = [sandbox, ...(member === null ? [] : [member]), ...(turn === null ? [] : [turn])];
+    const where = `WHERE sandbox = ?1 AND member ${member === null ? "IS NULL" : "= ?2"}
+      AND turn ${turn === null ? "IS NULL" : `= ?${named.length}`}`;
     db.run(
       `DELETE FROM model_calls ${where} AND seq <=
          (SELECT seq FROM model_calls ${where} ORDER BY seq DESC LIMIT 1 OFFSET ${CALLS_KEPT})`,
-      sandbox,
-      member,
-      turn,
+      ...named,
     );
   }
 
@@ -166,9 +171,7 @@ export function createModelCalls(db: Database): ModelCalls {
       const rows = db.rows(
         UsageRow,
         // The settlement itself may hold megabytes of text.
-        `SELECT json_extract(settlement, '$.usage') AS usage FROM turns JOIN members ON members.id = turns.member
-           WHERE ${place} = ? AND settlement IS NOT NULL
-           AND json_extract(settlement, '$.outcome') NOT IN ('not_sent', 'refused')`,
+        `SELECT usage FROM turns JOIN members ON members.id = turns.member WHERE ${place} = ? AND usage IS NOT NULL`,
         id,
       );
       const all = rows.map(({ usage }) => usage);

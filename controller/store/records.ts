@@ -1,6 +1,6 @@
 /** The rows of the store as the rest of the controller sees them, and how they are read. */
 import * as z from "zod/mini";
-import { WireError } from "../../protocol/errors.ts";
+import { HoldfastError, WireError } from "../../protocol/errors.ts";
 import { FORK_STATES, ForkedSession } from "../../protocol/fork.ts";
 import { OurId } from "../../protocol/ids.ts";
 import { ModelChoice } from "../../protocol/launch.ts";
@@ -9,6 +9,16 @@ import { MemberPolicy } from "../../protocol/permission-policy.ts";
 import { RECORD_STATES } from "../../protocol/record-state.ts";
 import { Settlement } from "../../protocol/settlement.ts";
 import { parsedJson } from "../parsed-json.ts";
+
+/** Throws STORE_ERROR for a row that is none of that kind. */
+export function parseRow<S extends z.ZodMiniType>(schema: S, row: unknown): z.infer<S> {
+  const parsed = schema.safeParse(row);
+  if (parsed.success) return parsed.data;
+  throw new HoldfastError(
+    "STORE_ERROR",
+    `a record of the store can't be read (${parsed.error.issues[0]?.path.join(".") ?? ""})`,
+  );
+}
 
 /** What a member was created with. */
 export const MemberOptions = z.object({

@@ -67,7 +67,10 @@ const NEXT_USE = "(SELECT coalesce(max(used), 0) + 1 FROM residents)";
 function insert(db: Database, sandbox: string, seen: SeenResident, at: number): void {
   // A member that the bridge of another sandbox names is none of its.
   db.run(
-    `INSERT OR REPLACE INTO residents SELECT id, sandbox, ?, ?, ${NEXT_USE}, ?, ? FROM members WHERE id = ? AND sandbox = ?`,
+    `INSERT INTO residents SELECT id, sandbox, CAST(? AS BIGINT), CAST(? AS DOUBLE PRECISION), ${NEXT_USE},
+         CAST(? AS DOUBLE PRECISION), CAST(? AS BIGINT) FROM members WHERE id = ? AND sandbox = ?
+       ON CONFLICT (member) DO UPDATE SET sandbox = excluded.sandbox, generation = excluded.generation,
+         since = excluded.since, used = excluded.used, used_at = excluded.used_at, rss_bytes = excluded.rss_bytes`,
     seen.processGeneration,
     at,
     at,

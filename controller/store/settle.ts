@@ -69,6 +69,11 @@ export function settleMember(options: {
     : { settlement, settledTurns, locator: null, pending: locator };
 }
 
+/** What the CLI states of a turn, as JSON; null for a turn that can't have reached its CLI. */
+export function statedUsage({ outcome, usage }: Settlement): string | null {
+  return outcome === "not_sent" || outcome === "refused" ? null : JSON.stringify(usage);
+}
+
 function refused(settlement: Settlement, why: string): Settlement {
   return { ...settlement, outcome: "failed", error: toWireError(new HoldfastError("IDENTITY_CHANGED", why)) };
 }

@@ -9,6 +9,7 @@ import type * as z from "zod/mini";
 import { HoldfastError, storageFault } from "../../protocol/errors.ts";
 import { checkLayout, migrate } from "./migrations.ts";
 import { type OwnerLock, takeOwnerLock } from "./owner-lock.ts";
+import { parseRow } from "./records.ts";
 
 /** The store's file in its folder. */
 export const STORE_FILE = "holdfast.db";
@@ -28,7 +29,10 @@ export interface Database {
   checkFence(): void;
   /** Makes it this number. Throws FENCED when ours is not the store's any more. */
   raiseFence(to: number): void;
-  /** Runs a whole step: fenced, atomic, durable at its return. */
+  /**
+   * Runs a whole step: fenced, atomic, durable at its return. A step is a function of the database alone: it may run more
+   * than once, and nothing of the runs before the last one stays.
+   */
   write<T>(step: () => T): T;
   run(sql: string, ...values: SQLInputValue[]): number;
   row<S extends z.ZodMiniType>(schema: S, sql: string, ...values: SQLInputValue[]): z.infer<S> | null;
@@ -167,10 +171,10 @@ function wrap(database: DatabaseSync, firstFence: number, lock: OwnerLock | null
     run: (sql, ...values) => Number(prepared(sql).run(...values).changes),
     row(schema, sql, ...values) {
       const found = read(() => prepared(sql).get(...values));
-      return found === undefined ? null : parse(schema, found);
+      return found === undefined ? null : parseRow(schema, found);
     },
     rows: (schema, sql, ...values) =>
-      read(() => prepared(sql).all(...values)).map((found) => parse(schema, found)),
+      read(() => prepared(sql).all(...values)).map((found) => parseRow(schema, found)),
     close() {
       if (database.isOpen) database.close();
       lock?.release();
@@ -185,13 +189,4 @@ function read<T>(look: () => T): T {
     if (cause instanceof HoldfastError) throw cause;
     throw new HoldfastError("STORE_ERROR", "the store can't be read", { cause });
   }
-}
-
-function parse<S extends z.ZodMiniType>(schema: S, row: unknown): z.infer<S> {
-  const parsed = schema.safeParse(row);
-  if (parsed.success) return parsed.data;
-  throw new HoldfastError(
-    "STORE_ERROR",
-    `a record of the store can't be read (${parsed.error.issues[0]?.path.join(".") ?? ""})`,
-  );
 }

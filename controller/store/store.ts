@@ -1,6 +1,7 @@
 /**
  * The store's contract: what the controller keeps, in whole steps. Each call is one transaction, durable when it
- * returns (law 3), and checked against this controller's fence (law 12). PostgreSQL joins behind the same contract.
+ * returns (law 3), and checked against this controller's fence (law 12). SQLite and
+ * PostgreSQL keep the same one.
  */
 
 import type { ControlEvent, NumberedEvent } from "../../protocol/events.ts";

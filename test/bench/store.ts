@@ -4,7 +4,7 @@ import { type FileHandle, open } from "node:fs/promises";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { admitTurn } from "../../controller/admission.ts";
-import { openStore } from "../../controller/store/sqlite-store.ts";
+import { openStore } from "../../controller/store/open-store.ts";
 import type { Store } from "../../controller/store/store.ts";
 import type { ControlEvent } from "../../protocol/events.ts";
 import type { Evidence } from "../../protocol/evidence.ts";

@@ -10,5 +10,7 @@ export const withoutTest: Record<string, string> = {
     "the shape of a CLI's traits: types alone; each CLI's own file has a test",
   "controller/relay/reading.ts":
     "what a protocol's reader is and gives: types alone; each protocol's own file has a test",
+  "controller/store/postgres/messages.ts":
+    "what the store's two threads say to each other: types alone; connection.ts and sync-client.ts have tests",
   "controller/host-contract.ts": "the host's calls and options: types alone; host.ts has the tests",
 };

@@ -6,7 +6,7 @@ import { createInterface } from "node:readline";
 import { realClock } from "../../../controller/clock.ts";
 import { openRelay } from "../../../controller/relay/relay.ts";
 import { everyProtocol } from "../../../controller/relay/routes.ts";
-import { openStore } from "../../../controller/store/sqlite-store.ts";
+import { openStore } from "../../../controller/store/open-store.ts";
 import { listenOn } from "../../../controller/unix-server.ts";
 import { type HopOrder, type Recorded, TOKEN } from "./relay-words.ts";
 

@@ -4,7 +4,7 @@ import { createServer, type IncomingHttpHeaders } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { openStore } from "../../../controller/store/sqlite-store.ts";
+import { openStore } from "../../../controller/store/open-store.ts";
 import { CliName } from "../../../protocol/locator.ts";
 import { cli, DEAD_ENGINE, startCli } from "../../support/cli.ts";
 import { MEMBER } from "../../support/host.ts";

@@ -4,7 +4,7 @@ import { DatabaseSync } from "node:sqlite";
 import { expect, onTestFinished, test } from "vitest";
 import { sandboxChecks, storeChecks } from "../../../controller/cli/doctor-store.ts";
 import { readEnvironment } from "../../../controller/cli/environment.ts";
-import { openStore } from "../../../controller/store/sqlite-store.ts";
+import { openStore } from "../../../controller/store/open-store.ts";
 import { temporaryDirectory } from "../../support/temporary-directory.ts";
 
 function makeStore(): { directory: string; store: ReturnType<typeof openStore> } {

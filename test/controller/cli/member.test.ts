@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { openStore } from "../../../controller/store/sqlite-store.ts";
+import { openStore } from "../../../controller/store/open-store.ts";
 import type { Store } from "../../../controller/store/store.ts";
 import { cli, DEAD_ENGINE } from "../../support/cli.ts";
 import { MEMBER } from "../../support/host.ts";

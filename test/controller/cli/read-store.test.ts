@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { readEnvironment } from "../../../controller/cli/environment.ts";
 import { readStore } from "../../../controller/cli/read-store.ts";
-import { openStore } from "../../../controller/store/sqlite-store.ts";
+import { openStore } from "../../../controller/store/open-store.ts";
 import { temporaryDirectory } from "../../support/temporary-directory.ts";
 
 test("where there is no store, a look gives null and makes none", () => {

@@ -2,7 +2,7 @@ import { chmodSync, existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { expect, onTestFinished, test } from "vitest";
-import { openStore } from "../../../controller/store/sqlite-store.ts";
+import { openStore } from "../../../controller/store/open-store.ts";
 import type { Store } from "../../../controller/store/store.ts";
 import { cli, DEAD_ENGINE } from "../../support/cli.ts";
 import { MEMBER } from "../../support/host.ts";

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { UNKNOWN_USAGE } from "../../../controller/relay/call-usage.ts";
-import { openStore } from "../../../controller/store/sqlite-store.ts";
+import { openStore } from "../../../controller/store/open-store.ts";
 import { cli, DEAD_ENGINE } from "../../support/cli.ts";
 import { MEMBER } from "../../support/host.ts";
 import { AT, DIGEST_A, SETTLEMENT } from "../../support/samples.ts";

@@ -14,7 +14,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { backupStore } from "../../../controller/store/backup.ts";
 import { checkStore } from "../../../controller/store/check.ts";
 import { MIGRATIONS } from "../../../controller/store/migrations.ts";
-import { openStore } from "../../../controller/store/sqlite-store.ts";
+import { openStore } from "../../../controller/store/open-store.ts";
 import { AT } from "../../support/samples.ts";
 import { temporaryDirectory } from "../../support/temporary-directory.ts";
 import { LAYOUTS, storeOfLayout } from "./layouts.ts";

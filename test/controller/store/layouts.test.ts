@@ -8,7 +8,7 @@ import { launchOf, launchText } from "../../../controller/admission.ts";
 import { NO_CALLS } from "../../../controller/relay/call-sums.ts";
 import { checkStore } from "../../../controller/store/check.ts";
 import { MIGRATIONS } from "../../../controller/store/migrations.ts";
-import { openStore } from "../../../controller/store/sqlite-store.ts";
+import { openStore } from "../../../controller/store/open-store.ts";
 import type { Store } from "../../../controller/store/store.ts";
 import { BUILD } from "../../support/fake-sandbox.ts";
 import { AT, SETTLEMENT } from "../../support/samples.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { MemberRow, SandboxRow, TurnRow } from "../../../controller/store/records.ts";
+import { MemberRow, parseRow, SandboxRow, TurnRow } from "../../../controller/store/records.ts";
 import { wrongBounds } from "../../support/bounds.ts";
 import { changed } from "../../support/changed.ts";
 import { OPTIONS } from "../../support/member-options.ts";
@@ -82,4 +82,13 @@ test("a column that is no JSON is refused like any other wrong value, without an
     expect(MemberRow.safeParse({ ...MEMBER, locator: text }).success).toBe(false);
     expect(TurnRow.safeParse({ ...TURN, settlement: text }).success).toBe(false);
   }
+});
+
+test("a row that is none of its kind is an error of the store, which names the column and not what is in it", () => {
+  expect(parseRow(SandboxRow, SANDBOX)).toMatchObject({ id: "box" });
+  const wrong = () => parseRow(SandboxRow, { ...SANDBOX, kind: "A-SECRET" });
+  expect(wrong).toThrow(
+    expect.objectContaining({ code: "STORE_ERROR", message: expect.stringContaining("kind") }),
+  );
+  expect(wrong).toThrow(expect.not.objectContaining({ message: expect.stringContaining("A-SECRET") }));
 });

@@ -1,6 +1,11 @@
-/** A store with sandboxes and members to try its steps on, and the events that a bridge would send. */
+/**
+ * A store with sandboxes and members to try its steps on, and the events that a bridge would send. On SQLite, unless the
+ * file says otherwise: the suites run on both.
+ */
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { onTestFinished } from "vitest";
-import { openStore } from "../../../controller/store/sqlite-store.ts";
+import { openStore, type StorePlace } from "../../../controller/store/open-store.ts";
 import type { Store } from "../../../controller/store/store.ts";
 import type { ControlEvent, NumberedEvent } from "../../../protocol/events.ts";
 import type { ContextStatus, Settlement } from "../../../protocol/settlement.ts";
@@ -8,9 +13,38 @@ import { OPTIONS } from "../../support/member-options.ts";
 import { AT, CONTAINER, SETTLEMENT } from "../../support/samples.ts";
 import { temporaryDirectory } from "../../support/temporary-directory.ts";
 
+type Row = Record<string, unknown>;
+
+/** Where a test's store is, and a connection beside it. */
+export interface RigPlace {
+  readonly place: StorePlace;
+  look(sql: string): Promise<Row[]>;
+}
+
+let newPlace: (directory: string) => RigPlace = (directory) => ({
+  place: { directory },
+  look(sql) {
+    const database = new DatabaseSync(join(directory, "holdfast.db"));
+    try {
+      return Promise.resolve(database.prepare(sql).all());
+    } finally {
+      database.close();
+    }
+  },
+});
+
+/** For the rest of the file. */
+export function usePlaces(make: () => RigPlace): void {
+  newPlace = make;
+}
+
 export interface Rig {
   store: Store;
+  /** Of a store on SQLite. */
   readonly directory: string;
+  readonly place: StorePlace;
+  /** Rows of a statement by another connection. */
+  look(sql: string): Promise<Row[]>;
   /** Closes the store and opens it anew. */
   reopen(): void;
   /** A sandbox whose container is bound and whose journal is followed. */
@@ -23,10 +57,13 @@ export interface Rig {
 
 export function storeRig(): Rig {
   const directory = temporaryDirectory();
-  const open = () => openStore({ directory, nowAt: () => AT, cliVersion: () => "1.14.50" });
+  const { place, look } = newPlace(directory);
+  const open = () => openStore({ ...place, nowAt: () => AT, cliVersion: () => "1.14.50" });
   const rig: Rig = {
     store: open(),
     directory,
+    place,
+    look,
     reopen() {
       rig.store.close();
       rig.store = open();

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { MemberRow } from "../../../controller/store/records.ts";
-import { settleMember } from "../../../controller/store/settle.ts";
+import { settleMember, statedUsage } from "../../../controller/store/settle.ts";
 import type { Settlement } from "../../../protocol/settlement.ts";
 import { OPTIONS } from "../../support/member-options.ts";
 import { AT, CONTAINER, LOCATOR, SETTLEMENT } from "../../support/samples.ts";
@@ -124,4 +124,12 @@ test("a turn that failed before any message keeps the earlier tail", () => {
   const settlement = { ...FAILED, session: { ...SESSION, tail: null } };
   expect(settle(RETAINED, settlement).locator?.tail).toEqual(LOCATOR.tail);
   expect(settle(NEW, settlement, null).locator?.tail).toBeNull();
+});
+
+test("usage is stated of every turn that may have reached its CLI", () => {
+  expect(statedUsage(SETTLEMENT)).toBe(JSON.stringify(SETTLEMENT.usage));
+  for (const outcome of ["failed", "unknown", "aborted"] as const)
+    expect(statedUsage({ ...SETTLEMENT, outcome })).not.toBeNull();
+  for (const outcome of ["not_sent", "refused"] as const)
+    expect(statedUsage({ ...SETTLEMENT, outcome })).toBeNull();
 });

@@ -1,4 +1,4 @@
-// The store's contract, as every store has to keep it. Today SQLite is the only one.
+// The store's contract, as every store has to keep it; postgres/suite.test.ts runs it on the other one.
 import { expect, test } from "vitest";
 import { hostSettlement } from "../../../controller/host-settlement.ts";
 import { OPTIONS } from "../../support/member-options.ts";

@@ -1,19 +1,13 @@
-import { join } from "node:path";
-import { DatabaseSync } from "node:sqlite";
 import { expect, test } from "vitest";
-import { openStore } from "../../../controller/store/sqlite-store.ts";
+import { openStore } from "../../../controller/store/open-store.ts";
 import type { ControlEvent } from "../../../protocol/events.ts";
 import { AT, EVENTS, SETTLEMENT } from "../../support/samples.ts";
 import { context, delivered, ended, type Rig, session, simpleRig, storeRig } from "./rig.ts";
 
-/** A column of the member as it lies on the disk, seen by another connection. */
-function locatorOnDisk(rig: Rig, member = "m-1", column = "locator"): unknown {
-  const reader = new DatabaseSync(join(rig.directory, "holdfast.db"), { readOnly: true });
-  try {
-    return reader.prepare(`SELECT ${column} AS text FROM members WHERE id = ?`).get(member)?.text;
-  } finally {
-    reader.close();
-  }
+/** A column of the member as it is kept, seen by another connection. */
+async function locatorKept(rig: Rig, member = "m-1", column = "locator"): Promise<unknown> {
+  const [row] = await rig.look(`SELECT ${column} AS text FROM members WHERE id = '${member}'`);
+  return row?.text;
 }
 
 const settleTurn = (rig: Rig, id: string, nativeId = "ses_1") => {
@@ -21,18 +15,16 @@ const settleTurn = (rig: Rig, id: string, nativeId = "ses_1") => {
   return rig.apply([context(id, "NEW", nativeId), ended(id, { session: session(nativeId) })]);
 };
 
-test("an admitted turn is on the disk when admit returns", () => {
+test("an admitted turn is on the disk when admit returns", async () => {
   const rig = simpleRig();
   rig.admit("t-1");
-  const reader = new DatabaseSync(join(rig.directory, "holdfast.db"), { readOnly: true });
-  expect(reader.prepare("SELECT id, state FROM turns").all()).toEqual([{ id: "t-1", state: "admitted" }]);
-  reader.close();
+  expect(await rig.look("SELECT id, state FROM turns")).toEqual([{ id: "t-1", state: "admitted" }]);
 });
 
-test("F2: a changed id leaves the saved locator byte for byte, on a completed and on a settled failed turn", () => {
+test("F2: a changed id leaves the saved locator byte for byte, on a completed and on a settled failed turn", async () => {
   const rig = simpleRig();
   settleTurn(rig, "t-1");
-  const before = locatorOnDisk(rig);
+  const before = await locatorKept(rig);
   expect(before).toContain("ses_1");
   const failure = { code: "NATIVE_FAILED", message: "no", details: {} } as const;
   for (const [id, changes] of [
@@ -42,22 +34,22 @@ test("F2: a changed id leaves the saved locator byte for byte, on a completed an
     rig.admit(id);
     const { settled } = rig.apply([ended(id, { ...changes, session: session("ses_other") })]);
     expect(settled[0]?.settlement).toMatchObject({ outcome: "failed", error: { code: "IDENTITY_CHANGED" } });
-    expect(locatorOnDisk(rig)).toBe(before);
+    expect(await locatorKept(rig)).toBe(before);
   }
   expect(rig.store.member("m-1")?.settled_turns).toBe(1);
   expect(rig.store.locatorHistory("m-1")).toHaveLength(1);
 });
 
-test("law 7, B8: a native id of another member is refused at settlement, and neither locator moves", () => {
+test("law 7, B8: a native id of another member is refused at settlement, and neither locator moves", async () => {
   const rig = simpleRig();
   rig.member("m-2");
   settleTurn(rig, "t-1");
-  const before = locatorOnDisk(rig);
+  const before = await locatorKept(rig);
   rig.admit("t-2", "m-2");
   const { settled } = rig.apply([ended("t-2", {}, "m-2")]);
   expect(settled[0]?.settlement.error?.code).toBe("IDENTITY_CHANGED");
-  expect(locatorOnDisk(rig, "m-2")).toBeNull();
-  expect(locatorOnDisk(rig)).toBe(before);
+  expect(await locatorKept(rig, "m-2")).toBeNull();
+  expect(await locatorKept(rig)).toBe(before);
 });
 
 test("law 7, B8: a candidate id counts: seen before any settlement, it is refused to a second member", () => {
@@ -104,29 +96,29 @@ test("the same native id in another sandbox is another conversation", () => {
   expect(settled[0]?.settlement.outcome).toBe("completed");
 });
 
-test("a locator that was not verified is promoted only after LIVE or RESTORED names its id", () => {
+test("a locator that was not verified is promoted only after LIVE or RESTORED names its id", async () => {
   for (const status of ["LIVE", "RESTORED"] as const) {
     const rig = simpleRig();
     settleTurn(rig, "t-1");
-    const before = locatorOnDisk(rig);
+    const before = await locatorKept(rig);
     rig.admit("t-2");
     rig.apply([ended("t-2", { session: session("ses_1", false) })]);
-    expect(locatorOnDisk(rig)).toBe(before);
-    const pending = locatorOnDisk(rig, "m-1", "pending_locator");
+    expect(await locatorKept(rig)).toBe(before);
+    const pending = await locatorKept(rig, "m-1", "pending_locator");
     expect(pending).toContain('"settledTurns":2');
     rig.admit("t-3");
     rig.apply([context("t-3", "LOST", "ses_1")]);
     rig.apply([context("t-3", "NEW", "ses_1")]);
     rig.apply([context("t-3", status, "ses_other")]);
-    expect(locatorOnDisk(rig)).toBe(before);
+    expect(await locatorKept(rig)).toBe(before);
     rig.apply([context("t-3", status, "ses_1")]);
-    expect(locatorOnDisk(rig)).toBe(pending);
-    expect(locatorOnDisk(rig, "m-1", "pending_locator")).toBeNull();
+    expect(await locatorKept(rig)).toBe(pending);
+    expect(await locatorKept(rig, "m-1", "pending_locator")).toBeNull();
     expect(rig.store.locatorHistory("m-1").map(({ settledTurns }) => settledTurns)).toEqual([1, 2]);
   }
 });
 
-test("a bridge has no say over another sandbox's members and turns", () => {
+test("a bridge has no say over another sandbox's members and turns", async () => {
   const rig = simpleRig();
   rig.box("other");
   rig.admit("t-1");
@@ -145,7 +137,7 @@ test("a bridge has no say over another sandbox's members and turns", () => {
     );
   }
   expect(rig.store.turn("t-2")?.state).toBe("admitted");
-  expect(locatorOnDisk(rig)).toBeNull();
+  expect(await locatorKept(rig)).toBeNull();
   expect(rig.store.sandbox("other")?.applied).toBe(0);
 });
 
@@ -167,11 +159,12 @@ test("usage and text of a settlement are kept as they came", () => {
   expect(rig.store.turn("t-1")?.settlement).toEqual(SETTLEMENT);
 });
 
-test("a stale controller can write nothing, whatever it tries", () => {
+test("a stale controller can write nothing, whatever it tries", async () => {
   const rig = simpleRig();
   rig.admit("t-1");
-  const other = new DatabaseSync(join(rig.directory, "holdfast.db"));
-  other.exec("UPDATE meta SET value = '99' WHERE name = 'fence'");
+  await rig.look(
+    "url" in rig.place ? "UPDATE hosts SET fence = 99" : "UPDATE meta SET value = '99' WHERE name = 'fence'",
+  );
   const fenced = expect.objectContaining({ code: "FENCED" });
   const { store } = rig;
   expect(() => store.createSandbox({ id: "b", kind: "docker", directory: "/d" })).toThrow(fenced);
@@ -183,14 +176,13 @@ test("a stale controller can write nothing, whatever it tries", () => {
   expect(() => rig.apply([delivered("t-1")])).toThrow(fenced);
   expect(() => store.end("t-1", SETTLEMENT)).toThrow(fenced);
   expect(() => store.audit("a", "b", "c")).toThrow(fenced);
-  expect(other.prepare("SELECT state FROM turns").all()).toEqual([{ state: "admitted" }]);
-  other.close();
+  expect(await rig.look("SELECT state FROM turns")).toEqual([{ state: "admitted" }]);
 });
 
 test("the version in a locator is the pinned one of the CLI", () => {
   const rig = storeRig();
   rig.store.close();
-  rig.store = openStore({ directory: rig.directory, nowAt: () => AT, cliVersion: (cli) => `${cli}-9` });
+  rig.store = openStore({ ...rig.place, nowAt: () => AT, cliVersion: (cli) => `${cli}-9` });
   rig.box("box");
   rig.member("m-1");
   settleTurn(rig, "t-1");
@@ -205,12 +197,10 @@ test("a store keeps its id over its openings, and two stores differ", () => {
   expect(b.store.id).not.toBe(id);
 });
 
-test("what was done is in the audit, with time and subject", () => {
+test("what was done is in the audit, with time and subject", async () => {
   const rig = simpleRig();
   rig.store.audit("what", "subject", "detail");
-  const reader = new DatabaseSync(join(rig.directory, "holdfast.db"), { readOnly: true });
-  const lines = reader.prepare("SELECT what, subject, at FROM audit").all();
-  reader.close();
+  const lines = await rig.look("SELECT what, subject, at FROM audit");
   expect(lines).toContainEqual({ what: "sandbox.create", subject: "box", at: AT });
   expect(lines).toContainEqual({ what: "member.create", subject: "m-1", at: AT });
   expect(lines.at(-1)).toEqual({ what: "what", subject: "subject", at: AT });

@@ -1,4 +1,4 @@
-/** The store's contract over SQLite. Rows and steps; what a settlement means is `settle.ts`'s. */
+/** The store's contract over SQL, whichever engine it is. Rows and steps; what a settlement means is `settle.ts`'s. */
 import * as z from "zod/mini";
 import { HoldfastError } from "../../protocol/errors.ts";
 import { type ControlEvent, NumberedEvent } from "../../protocol/events.ts";
@@ -15,12 +15,12 @@ import { mayCall, noteBridgeLife, noteCaller } from "./model-callers.ts";
 import { createModelCalls } from "./model-calls.ts";
 import { MemberRow, SandboxRow, TurnRow } from "./records.ts";
 import { noteProcess, readResidents, replaceResidents } from "./residents.ts";
-import { settleMember } from "./settle.ts";
-import { type Database, type DatabaseOptions, openDatabase } from "./sqlite.ts";
+import { settleMember, statedUsage } from "./settle.ts";
+import type { Database } from "./sqlite.ts";
 import type { Applied, Store } from "./store.ts";
 import { createUnrequested } from "./unrequested.ts";
 
-export interface StoreOptions extends DatabaseOptions {
+export interface StoreSettings {
   nowAt: () => number;
   /** The pinned version of a CLI, for its locators. */
   cliVersion: (cli: string) => string;
@@ -33,15 +33,14 @@ const LEAP = 1_000_000_000;
 
 const TURNS_OF_SANDBOX = `SELECT turns.* FROM turns JOIN members ON members.id = turns.member WHERE members.sandbox = ?`;
 
-export function openStore(options: StoreOptions): Store {
-  const db: Database = openDatabase(options);
+export function createStore(db: Database, options: StoreSettings): Store {
   const { nowAt } = options;
 
   const sandbox = (id: string) => db.row(SandboxRow, "SELECT * FROM sandboxes WHERE id = ?", id);
   const member = (id: string) => db.row(MemberRow, "SELECT * FROM members WHERE id = ?", id);
   const turn = (id: string) => db.row(TurnRow, "SELECT * FROM turns WHERE id = ?", id);
   const membersOf = (id: string) =>
-    db.rows(MemberRow, "SELECT * FROM members WHERE sandbox = ? ORDER BY rowid", id);
+    db.rows(MemberRow, "SELECT * FROM members WHERE sandbox = ? ORDER BY created_at, id", id);
   const openTurnsOf = (id: string) => db.rows(TurnRow, `${TURNS_OF_SANDBOX} AND turns.ended_at IS NULL`, id);
 
   const unrequested = createUnrequested(db);
@@ -60,9 +59,10 @@ export function openStore(options: StoreOptions): Store {
     const state = recordStateOf(settlement);
     checkMove(row.state, state);
     db.run(
-      "UPDATE turns SET state = ?, settlement = ?, ended_at = ? WHERE id = ?",
+      "UPDATE turns SET state = ?, settlement = ?, usage = ?, ended_at = ? WHERE id = ?",
       state,
       JSON.stringify(settlement),
+      statedUsage(settlement),
       nowAt(),
       id,
     );
@@ -95,7 +95,7 @@ export function openStore(options: StoreOptions): Store {
 
   /** A native id seen in a turn: recorded for the member, or a conflict when it is another's. */
   function claimNativeId(sandboxId: string, nativeId: string, memberId: string): boolean {
-    db.run("INSERT OR IGNORE INTO native_ids VALUES (?, ?, ?)", sandboxId, nativeId, memberId);
+    db.run("INSERT INTO native_ids VALUES (?, ?, ?) ON CONFLICT DO NOTHING", sandboxId, nativeId, memberId);
     return ownerOfNativeId(sandboxId, nativeId) === memberId;
   }
 
@@ -172,7 +172,7 @@ export function openStore(options: StoreOptions): Store {
     if ("turn" in event && (event.type !== "turn.ended" || !isOpen(turn(event.turn)?.state ?? "unknown"))) {
       db.run(
         // After a rollback of the sandbox numbers come again; what was seen first stays.
-        "INSERT OR IGNORE INTO turn_events VALUES (?, ?, ?, ?)",
+        "INSERT INTO turn_events VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
         event.turn,
         entry.seq,
         entry.at,
@@ -218,7 +218,7 @@ export function openStore(options: StoreOptions): Store {
     },
     audit: (what, subject, detail) => db.write(() => audit(what, subject, detail)),
     sandbox,
-    sandboxes: () => db.rows(SandboxRow, "SELECT * FROM sandboxes ORDER BY rowid"),
+    sandboxes: () => db.rows(SandboxRow, "SELECT * FROM sandboxes ORDER BY created_at, id"),
     member,
     membersOf,
     turn,
