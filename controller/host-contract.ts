@@ -29,11 +29,18 @@ import type { UsageReport } from "./usage-report.ts";
 export interface HostOptions {
   /** Folder of the store and of the sandboxes' sockets; made when missing, owner-only. */
   directory: string;
+  /**
+   * The PostgreSQL database that the store is in, `postgres://USER@HOST:PORT/DATABASE`, or the variable that holds it; it is
+   * never told. Default: the store is a file in the folder.
+   */
+  storeUrl?: string | { variable: string };
+  /** Name of this host in a database that several share: each name has one controller. Default "host". */
+  hostId?: string;
   /** One driver a kind of sandbox that this host offers. */
   drivers: readonly SandboxDriver[];
   /** The ways to the models, and what a call may take. */
   relay: RelayOptions;
-  /** Where keys that a route names by variable are looked up. Default: the environment of this process. */
+  /** Where keys that a route, and a store's URL that an option, names by variable are looked up. Default: the environment of this process. */
   variables?: Readonly<NodeJS.ProcessEnv>;
   clock?: Clock;
   /**

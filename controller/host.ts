@@ -26,7 +26,7 @@ import { createResidency, RESIDENCY_DEFAULTS } from "./residency.ts";
 import { createLiveSandbox, type LiveSandbox } from "./sandbox-handle.ts";
 import { sandboxPaths } from "./sandboxes/directory.ts";
 import type { SandboxDriver } from "./sandboxes/sandbox.ts";
-import { openStore } from "./store/open-store.ts";
+import { openStore, storePlace } from "./store/open-store.ts";
 import type { MemberRow, SandboxKind, SandboxRow, TurnRow } from "./store/records.ts";
 import { createLiveTurn, endedTurn, type TurnHandle } from "./turn-handle.ts";
 import { usageReport } from "./usage-report.ts";
@@ -58,7 +58,7 @@ export async function openHost(options: HostOptions): Promise<Host> {
     onWarning,
   });
   const store = openStore({
-    directory: options.directory,
+    ...storePlace(options),
     takeOver,
     nowAt: () => clock.nowAt(),
     cliVersion: (cli) => versions.get(cli) ?? "unknown",

@@ -30,6 +30,7 @@ const COMMON_OPTIONS = {
   help: { type: "boolean", short: "h" },
   json: { type: "boolean" },
   store: { type: "string" },
+  "store-url": { type: "string" },
   "take-over": { type: "boolean" },
 } as const satisfies Options;
 

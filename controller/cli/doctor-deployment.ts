@@ -3,14 +3,11 @@
  * says about itself over its link, and how fresh its heartbeat is. Works beside a controller that holds the store, and says what
  * can't be known then. A model call that works is no substitute, and the output says so.
  */
-import { existsSync } from "node:fs";
-import { join } from "node:path";
 import { asHoldfastError } from "../../protocol/errors.ts";
 import { type DeploymentReport, deploymentOf } from "../deployment.ts";
 import { FRESH_MS, type Heartbeat, readHeartbeat } from "../heartbeat.ts";
 import { probeSandbox } from "../sandbox-probe.ts";
 import type { Setup } from "../setup.ts";
-import { STORE_FILE } from "../store/sqlite.ts";
 import type { Check } from "./doctor.ts";
 import type { Environment } from "./environment.ts";
 import { commandSetup, NO_MODEL, openCommandHost } from "./open.ts";
@@ -32,7 +29,7 @@ export interface Deployment {
 
 /** Looks at everything; starts, stops and takes over nothing. Throws what keeps the store from being read. */
 export async function lookAtDeployment(environment: Environment, output: Output): Promise<Deployment> {
-  if (!existsSync(join(environment.storeDirectory, STORE_FILE))) {
+  if (readStore(environment, () => true) === null) {
     return {
       report: await lookBeside(environment, []),
       owner: { kind: "nobody", why: "there is no store yet" },

@@ -7,6 +7,7 @@ import { HELPER_PIN, readPin } from "../../protocol/pin.ts";
 import { engineJson } from "../sandboxes/engine-api.ts";
 import type { Setup } from "../setup.ts";
 import type { Command } from "./command.ts";
+import { databaseChecks } from "./doctor-database.ts";
 import {
   helperChecks,
   lookAtDeployment,
@@ -98,7 +99,9 @@ async function runChecks(environment: Environment, command: (words: string) => s
     nodeCheck(),
     ...(await engineChecks(environment, command)),
     ...(await bundleChecks(environment)),
-    ...(await storeChecks(environment.storeDirectory)),
+    ...(environment.storeUrl === null
+      ? await storeChecks(environment.storeDirectory)
+      : databaseChecks(environment.storeUrl)),
     ...sandboxChecks(environment, command),
   ];
 }

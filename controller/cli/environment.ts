@@ -12,8 +12,10 @@ import { engineSocket } from "../sandboxes/engine-api.ts";
 import { text, type Values } from "./command.ts";
 
 export interface Environment {
-  /** Folder of the store. */
+  /** Folder of the store and of the sandboxes' sockets. */
   storeDirectory: string;
+  /** Of a store in a PostgreSQL database; null for one in the folder. It may hold a password. */
+  storeUrl: string | null;
   /** The store is taken from a controller that hangs. */
   takeOver: boolean;
   engineSocketPath: string;
@@ -28,13 +30,18 @@ export interface Environment {
   variables: NodeJS.ProcessEnv;
 }
 
-const SETTINGS: readonly string[] = ["HOLDFAST_STORE", "HOLDFAST_DIST", "HOLDFAST_LABELS"];
+const SETTINGS: readonly string[] = [
+  "HOLDFAST_STORE",
+  "HOLDFAST_STORE_URL",
+  "HOLDFAST_DIST",
+  "HOLDFAST_LABELS",
+];
 /** Set by programs around this one: the checkout's checks, the script of their engine, a slot when this runs inside of one. */
 const NO_SETTING =
   /^HOLDFAST_(TEST_[A-Z_]+|MATRIX_[A-Z]+|SKIP_CONTAINERS|ENGINE_ROOT|SLOT|MODEL_KEY|PI_SETUP)$/;
 
 /**
- * HOLDFAST_STORE: folder of the store. HOLDFAST_LABELS: `name=value,name=value`. DOCKER_HOST: the engine, where it is a
+ * HOLDFAST_STORE: folder of the store. HOLDFAST_STORE_URL: the PostgreSQL database that it is in. HOLDFAST_LABELS: `name=value,name=value`. DOCKER_HOST: the engine, where it is a
  * Unix socket. HOLDFAST_DIST: what the image build wrote. Throws USAGE for one that is empty, wrong or unknown, also
  * where an option stands in its place; DOCKER_HOST and the system's own count as not set when they are empty.
  */
@@ -47,6 +54,7 @@ export function readEnvironment(values: Values, variables: NodeJS.ProcessEnv): E
   const named = given ?? variables.HOLDFAST_STORE;
   return {
     storeDirectory: named === undefined ? join(dataHome, "holdfast") : resolve(named),
+    storeUrl: readStoreUrl(values, variables),
     takeOver: values["take-over"] === true,
     engineSocketPath: engineSocket(variables.DOCKER_HOST),
     root,
@@ -56,6 +64,20 @@ export function readEnvironment(values: Values, variables: NodeJS.ProcessEnv): E
     node: process.execPath,
     variables,
   };
+}
+
+/** An argument is seen by everybody on the machine, a variable by its owner. */
+function readStoreUrl(values: Values, variables: NodeJS.ProcessEnv): string | null {
+  const given = text(values, "store-url");
+  if (given === undefined) return variables.HOLDFAST_STORE_URL ?? null;
+  const url = URL.parse(given);
+  if (url === null) throw new HoldfastError("USAGE", "--store-url needs postgres://USER@HOST:PORT/DATABASE");
+  if (url.password !== "" || url.searchParams.has("password"))
+    throw new HoldfastError(
+      "USAGE",
+      "--store-url takes an address without a password, which everybody could see: use HOLDFAST_STORE_URL, PGPASSWORD or a .pgpass file",
+    );
+  return given;
 }
 
 /** A slip in a name, or a value that a script lost, must not pass as the default. */

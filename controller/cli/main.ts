@@ -48,6 +48,7 @@ whether it settled and whether the native conversation survived.
 
 const ENVIRONMENT = `environment:
   HOLDFAST_STORE   folder of the store, when --store does not name it (default: ~/.local/share/holdfast)
+  HOLDFAST_STORE_URL  the PostgreSQL database that the store is in, when --store-url does not name it
   HOLDFAST_LABELS  name=value,name=value: further labels of the containers that are made
   HOLDFAST_DIST    folder that the image build wrote (default: dist beside the program)
   DOCKER_HOST      unix:///path of the engine's socket
@@ -95,7 +96,7 @@ function introduce(commands: readonly Command[], output: Output): void {
   output.line(`usage: ${output.command("COMMAND [options]")}      ${output.command("COMMAND --help")}\n`);
   for (const { name, summary } of commands) output.line(`  ${name.padEnd(14)} ${summary}`);
   output.line(
-    "\nevery command: --store DIR, --json, --help; --take-over takes the store from a controller that hangs\n",
+    "\nevery command: --store DIR, --store-url URL, --json, --help; --take-over takes the store from a controller that hangs\n",
   );
   output.line(ENVIRONMENT);
 }

@@ -45,6 +45,7 @@ export async function openCommandHost(options: {
   try {
     const host = await openHost({
       directory: environment.storeDirectory,
+      ...(environment.storeUrl === null ? {} : { storeUrl: environment.storeUrl }),
       takeOver: environment.takeOver,
       drivers: await reachable({ environment, setup, output }),
       relay: options.relay,

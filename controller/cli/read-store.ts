@@ -2,22 +2,33 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { openStore } from "../store/open-store.ts";
+import { isMissing } from "../store/postgres/open-postgres.ts";
 import { STORE_FILE } from "../store/sqlite.ts";
 import type { Store } from "../store/store.ts";
 import type { Environment } from "./environment.ts";
 
 /** Looks at the store without owning it: works beside a controller that runs. Null when there is none yet. */
 export function readStore<T>(environment: Environment, look: (store: Store) => T): T | null {
-  if (!existsSync(join(environment.storeDirectory, STORE_FILE))) return null;
-  const store = openStore({
-    directory: environment.storeDirectory,
-    readOnly: true,
-    nowAt: () => Date.now(),
-    cliVersion: () => "unknown",
-  });
+  const store = openToRead(environment);
+  if (store === null) return null;
   try {
     return look(store);
   } finally {
     store.close();
+  }
+}
+
+function openToRead({ storeDirectory: directory, storeUrl: url }: Environment): Store | null {
+  if (url === null && !existsSync(join(directory, STORE_FILE))) return null;
+  try {
+    return openStore({
+      ...(url === null ? { directory } : { url }),
+      readOnly: true,
+      nowAt: () => Date.now(),
+      cliVersion: () => "unknown",
+    });
+  } catch (error) {
+    if (url !== null && isMissing(error)) return null;
+    throw error;
   }
 }

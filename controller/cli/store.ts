@@ -1,9 +1,11 @@
 /** `holdfast store backup|check`. Both work beside a controller that runs. */
 import { join, resolve } from "node:path";
+import { HoldfastError } from "../../protocol/errors.ts";
 import { backupStore } from "../store/backup.ts";
 import { checkStore } from "../store/check.ts";
 import { STORE_FILE } from "../store/sqlite.ts";
 import type { Command } from "./command.ts";
+import type { Environment } from "./environment.ts";
 
 export const storeBackup: Command = {
   name: "store backup",
@@ -12,6 +14,7 @@ export const storeBackup: Command = {
   options: {},
   words: { min: 1, max: 1 },
   async run({ words: [name = ""], environment, output }) {
+    refuseDatabase(environment);
     const file = resolve(name);
     const beganMs = performance.now();
     let toldPercent = 0;
@@ -41,6 +44,7 @@ export const storeCheck: Command = {
   options: {},
   words: { min: 0, max: 1 },
   async run({ words: [name], environment, output }) {
+    if (name === undefined) refuseDatabase(environment);
     const file = name === undefined ? join(environment.storeDirectory, STORE_FILE) : resolve(name);
     const found = checkStore(file, (what) => output.progress(`checking: ${what}`));
     const isOk = found.problemCount === 0;
@@ -59,3 +63,12 @@ export const storeCheck: Command = {
     return isOk ? 0 : 1;
   },
 };
+
+/** A database has tools of its own, and they see all of it. */
+function refuseDatabase({ storeUrl }: Environment): void {
+  if (storeUrl === null) return;
+  throw new HoldfastError(
+    "USAGE",
+    "this is for a store in a folder: copy a PostgreSQL database with pg_dump, check it with pg_amcheck",
+  );
+}

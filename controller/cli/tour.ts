@@ -52,7 +52,7 @@ export async function runTour(options: {
   const proofs: TourResult["proofs"] = [];
   const open = () =>
     openCommandHost({
-      environment: { ...environment, storeDirectory: directory },
+      environment: { ...environment, storeDirectory: directory, storeUrl: null },
       output,
       relay: model.relay,
     });

@@ -1,4 +1,6 @@
 /** Opens a store: in a folder of this machine, or in a PostgreSQL database that several hosts may share. */
+import { mkdirSync } from "node:fs";
+import { HoldfastError } from "../../protocol/errors.ts";
 import { openPostgres, type PostgresOptions } from "./postgres/open-postgres.ts";
 import { createStore, type StoreSettings } from "./sql-store.ts";
 import { type DatabaseOptions, openDatabase } from "./sqlite.ts";
@@ -6,6 +8,27 @@ import type { Store } from "./store.ts";
 
 export type StorePlace = DatabaseOptions | PostgresOptions;
 export type StoreOptions = StorePlace & StoreSettings;
+
+/** Where a host's options put its store; makes the folder that it needs in both cases. Throws REQUEST_INVALID. */
+export function storePlace(options: {
+  directory: string;
+  storeUrl?: string | { variable: string };
+  hostId?: string;
+  variables?: Readonly<NodeJS.ProcessEnv>;
+}): StorePlace {
+  const { directory, storeUrl, hostId, variables = process.env } = options;
+  if (storeUrl === undefined) return { directory };
+  const url = typeof storeUrl === "string" ? storeUrl : variables[storeUrl.variable];
+  if (url === undefined || url === "")
+    throw new HoldfastError(
+      "REQUEST_INVALID",
+      typeof storeUrl === "string"
+        ? "the store's URL is empty"
+        : `the variable ${storeUrl.variable}, which is to hold the store's URL, is not set`,
+    );
+  mkdirSync(directory, { recursive: true, mode: 0o700 });
+  return { url, ...(hostId === undefined ? {} : { host: hostId }) };
+}
 
 /** Throws STORE_OWNED, STORE_NEWER, STORE_ERROR, and REQUEST_INVALID for a URL that is none of a PostgreSQL database. */
 export function openStore(options: StoreOptions): Store {

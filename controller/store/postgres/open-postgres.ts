@@ -105,7 +105,9 @@ export function openPostgres(options: PostgresOptions): Database {
 
   function look(): number {
     if (rows(HAS_LAYOUT, schema)[0]?.found !== 1)
-      throw new HoldfastError("STORE_ERROR", `there is no store in schema ${schema} of ${place}`);
+      throw new HoldfastError("STORE_ERROR", `there is no store in schema ${schema} of ${place}`, {
+        details: { missing: schema },
+      });
     checkLayout(parseRow(Layout, rows(READ_LAYOUT)[0]).number);
     const [known] = rows(READ_FENCE, host);
     return known === undefined ? 0 : parseRow(Fence, known).fence;
@@ -119,6 +121,11 @@ export function openPostgres(options: PostgresOptions): Database {
     client.close();
     throw error;
   }
+}
+
+/** Whether a store could not be read because nobody has opened one there yet. */
+export function isMissing(error: unknown): boolean {
+  return error instanceof HoldfastError && error.details.missing !== undefined;
 }
 
 function pause(): void {

@@ -27,6 +27,20 @@ test("the store is the option's, else the variable's, else the user's data folde
   expect(() => at({ store: "" }, {})).toThrow("--store needs a folder");
 });
 
+test("a database is the option's, else the variable's; a password is not for everybody to see", () => {
+  const url = (values: Record<string, string>, variables: NodeJS.ProcessEnv = {}) =>
+    readEnvironment(values, variables).storeUrl;
+  const own = "postgres://me:SECRET@h/own";
+  expect(url({})).toBeNull();
+  expect(url({}, { HOLDFAST_STORE_URL: own })).toBe(own);
+  expect(url({ "store-url": "postgres://me@h/db" }, { HOLDFAST_STORE_URL: own })).toBe("postgres://me@h/db");
+  for (const given of [own, "postgres:///db?user=me&password=SECRET", "SECRET", ""]) {
+    const refused = () => url({ "store-url": given });
+    expect(refused).toThrow(expect.objectContaining({ code: "USAGE" }));
+    expect(refused).toThrow(expect.not.objectContaining({ message: expect.stringContaining("SECRET") }));
+  }
+});
+
 test("labels are read as pairs, and written as they were read", () => {
   const labels = (list: string) => readEnvironment({}, { HOLDFAST_LABELS: list }).labels;
   expect(readEnvironment({}, {}).labels).toEqual({});
@@ -41,10 +55,12 @@ test("S16: a variable of ours that is unknown, empty or wrong is refused by its 
   const refused = (text: string) => expect.objectContaining({ code: "USAGE", message: text });
   for (const name of ["HOLDFAST_STORES", "HOLDFAST_", "HOLDFAST_Store", "HOLDFAST_TESTS"]) {
     expect(read({ [name]: "/v" })).toThrow(
-      refused(`${name} sets nothing here; there are HOLDFAST_STORE, HOLDFAST_DIST, HOLDFAST_LABELS`),
+      refused(
+        `${name} sets nothing here; there are HOLDFAST_STORE, HOLDFAST_STORE_URL, HOLDFAST_DIST, HOLDFAST_LABELS`,
+      ),
     );
   }
-  for (const name of ["HOLDFAST_STORE", "HOLDFAST_DIST", "HOLDFAST_LABELS"]) {
+  for (const name of ["HOLDFAST_STORE", "HOLDFAST_STORE_URL", "HOLDFAST_DIST", "HOLDFAST_LABELS"]) {
     expect(read({ [name]: "" })).toThrow(refused(`${name} is empty: give it a value, or unset it`));
   }
   expect(read({ HOLDFAST_LABELS: "nonsense" })).toThrow("HOLDFAST_LABELS takes name=value");

@@ -1,5 +1,6 @@
+import { statSync } from "node:fs";
 import { afterAll, expect, onTestFinished, test } from "vitest";
-import { openStore, type StorePlace } from "../../../controller/store/open-store.ts";
+import { openStore, type StorePlace, storePlace } from "../../../controller/store/open-store.ts";
 import { startPostgres } from "../../support/postgres.ts";
 import { AT } from "../../support/samples.ts";
 import { temporaryDirectory } from "../../support/temporary-directory.ts";
@@ -32,4 +33,20 @@ test("words with a zero character are kept on both, without it where it can't be
     store.setUnready("zero", ["a\0b"]);
     expect(store.sandbox("zero")?.unready).toMatch(/^a[\0\uFFFD]b$/);
   }
+});
+
+test("a host's store is in its folder, or in the database that is named, also by a variable", () => {
+  const directory = `${temporaryDirectory()}/made`;
+  const url = "postgres://me@h/db";
+  expect(storePlace({ directory })).toEqual({ directory });
+  expect(storePlace({ directory, storeUrl: url })).toEqual({ url });
+  expect(storePlace({ directory, storeUrl: { variable: "V" }, hostId: "a", variables: { V: url } })).toEqual({
+    url,
+    host: "a",
+  });
+  expect(statSync(directory).mode & 0o777).toBe(0o700);
+  for (const variables of [{}, { V: "" }])
+    expect(() => storePlace({ directory, storeUrl: { variable: "V" }, variables })).toThrow(
+      expect.objectContaining({ code: "REQUEST_INVALID" }),
+    );
 });
