@@ -154,7 +154,12 @@ export async function openHost(options: HostOptions): Promise<Host> {
     const { id, number, settlement } = turn;
     if (settlement !== null) return endedTurn({ id, member, number, settlement });
     const sandbox = sandboxOf(memberRow(member).sandbox);
-    return (sandbox.turns.get(id) ?? follow(turn, sandbox, Promise.resolve())).handle;
+    const running = sandbox.turns.get(id);
+    if (running !== undefined) return running.handle;
+    // Its commit was answered to nobody: the bridge knows whether it was sent.
+    const { handle } = follow(turn, sandbox, Promise.resolve());
+    sandbox.recover();
+    return handle;
   }
 
   /** From here on nothing is thrown to the caller: whatever happens is the turn's own end. */

@@ -1,5 +1,6 @@
 // Law 3: intent before action, and one submission at most once, whatever happens on the way to the bridge.
 
+import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { expect, test } from "vitest";
@@ -60,6 +61,19 @@ test("law 3, S18: when the store can't keep the turn, nothing is sent", async ()
   other.exec("DROP TRIGGER full");
   other.close();
   expect(submit().number).toBe(1);
+});
+
+test("a turn whose commit nobody heard of is asked about when it comes again, ends, and was never sent", async () => {
+  const { fake, clock, member, bridge, submit, ended } = await started();
+  answering(bridge, "never_received");
+  const textSha256 = createHash("sha256").update("hello").digest("hex");
+  // As a store on another machine may leave it: written, and the answer to the commit lost.
+  fake.host.store.admit({ id: "t-1", member, textSha256, textBytes: 5 });
+  submit();
+  await passing(clock, "the turn's end", ended);
+  expect(fake.host.turn("t-1").settlement?.outcome).toBe("not_sent");
+  expect(bridge.submissions()).toEqual([]);
+  expect(fake.host.submit(member, "hello", { id: "t-2" }).number).toBe(2);
 });
 
 for (const [answer, outcome, isJournaled] of [
