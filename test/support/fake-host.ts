@@ -27,7 +27,7 @@ export interface FakeHost {
   /** Closes this host and opens another one over the same store. */
   reopen(): Promise<Host>;
   open(): Promise<Host>;
-  /** Reads the store as another process would; nothing of it is taken from this host. */
+  /** Reads a store in the folder as another process would; nothing of it is taken from this host. */
   onDisk<T>(sql: string): T[];
 }
 
@@ -35,6 +35,7 @@ export interface FakeHostOptions {
   clock?: Clock;
   relay?: HostOptions["relay"];
   residency?: HostOptions["residency"];
+  storeUrl?: string;
 }
 
 export async function startFakeHost(options: FakeHostOptions = {}): Promise<FakeHost> {
@@ -48,6 +49,7 @@ export async function startFakeHost(options: FakeHostOptions = {}): Promise<Fake
       drivers: [sandboxes],
       relay: options.relay ?? { routes: everyProtocol({ baseUrl: "http://127.0.0.1:9/v1", key: KEY }) },
       ...(options.clock === undefined ? {} : { clock: options.clock }),
+      ...(options.storeUrl === undefined ? {} : { storeUrl: options.storeUrl }),
       ...(options.residency === undefined ? {} : { residency: options.residency }),
       onWarning: (what, detail) => warnings.push(`${what}: ${detail}`),
     });
