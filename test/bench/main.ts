@@ -12,6 +12,7 @@ import { FIGURE_COLUMNS, figureRow, isMet, spreadOf, table, wrap } from "./figur
 import { idleBench } from "./idle.ts";
 import { liveBench } from "./live.ts";
 import { loadText, type Machine, machineFacts, machineLines } from "./machine.ts";
+import { postgresBench } from "./postgres.ts";
 import { buildBridge, findPlace, sweepContainers } from "./prepare.ts";
 import { relayBench } from "./relay.ts";
 import { requestsBench } from "./requests.ts";
@@ -25,6 +26,7 @@ const BENCHES: readonly Bench[] = [
   coldBench,
   bridgeBench,
   storeBench,
+  postgresBench,
   requestsBench,
   idleBench,
   relayBench,

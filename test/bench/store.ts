@@ -21,7 +21,9 @@ const MEMBER_ID = "m-bench";
 const NATIVE_ID = "ses_00000000000000000000000001";
 const RECORD_BYTES = 1024;
 /** What a launch is, in the size in which the controller writes it. */
-const LAUNCH = Buffer.from(JSON.stringify({ image: `sha256:${"0".repeat(64)}`, cli: "opencode", ...MEMBER }));
+export const LAUNCH = Buffer.from(
+  JSON.stringify({ image: `sha256:${"0".repeat(64)}`, cli: "opencode", ...MEMBER }),
+);
 
 interface History {
   store: Store;
@@ -150,7 +152,7 @@ function evidence(what: string): Evidence {
   };
 }
 
-function settlement(number: number): Settlement {
+export function settlement(number: number): Settlement {
   return {
     outcome: "completed",
     settled: true,
