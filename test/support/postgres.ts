@@ -2,7 +2,7 @@
 // It refuses to run as root, so it then runs as the user that Debian's package made.
 import { type ChildProcess, execFileSync, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { chmodSync, chownSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, chownSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -95,6 +95,7 @@ export async function startPostgres({
       `unix_socket_directories=${folder}`,
       "shared_buffers=16MB",
       "max_connections=60",
+      "dynamic_shared_memory_type=mmap",
       `fsync=${isDurable ? "on" : "off"}`,
     ];
     server = spawn(
@@ -155,9 +156,18 @@ export async function startPostgres({
     thaw: () => signal(processes(), "SIGCONT"),
     async remove() {
       await end("SIGINT");
+      removeSharedMemory(join(data, "postmaster.pid"));
       rmSync(folder, { recursive: true, force: true });
     },
   };
+}
+
+/** A server that was killed and not started again leaves its file, which names a segment that nothing else removes. */
+function removeSharedMemory(pidFile: string): void {
+  if (!existsSync(pidFile)) return;
+  const [, , , , , , segment = ""] = readFileSync(pidFile, "utf8").split("\n");
+  const [, id = ""] = segment.trim().split(/\s+/);
+  if (/^\d+$/.test(id)) spawnSync("ipcrm", ["-m", id], { stdio: "ignore" });
 }
 
 function idOf(flag: "-u" | "-g"): number {

@@ -50,6 +50,8 @@ export function createConnection(options: ConnectionOptions): Connection {
 
   async function connect(): Promise<void> {
     const client = newClient(options);
+    // A server may let us in and then say nothing: the driver's own limit ends with its greeting.
+    const giveUp = setTimeout(() => client.connection.stream.destroy(), 2 * options.limitMs);
     try {
       // Before the first await: an error event that nobody hears would end the process.
       client.on("error", (error) => lose(client, faultOf(error)));
@@ -66,6 +68,8 @@ export function createConnection(options: ConnectionOptions): Connection {
     } catch (error) {
       client.connection.stream.destroy();
       throw error;
+    } finally {
+      clearTimeout(giveUp);
     }
   }
 

@@ -41,6 +41,9 @@ const CLASHES: ReadonlySet<string> = new Set(["40001", "40P01", "23505"]);
 const ENDS_CONNECTION = /^(57P0[1-5]|25P0[34]|08...)$/;
 const DISK_FULL = "53100";
 
+/** The driver's word for a server that asks for a password when it was given none. */
+const NO_PASSWORD = /client password must be a/;
+
 /** What a driver's rejection means. */
 export function faultOf(error: unknown): Fault {
   const { code, message, severity } = (error ?? {}) as {
@@ -49,6 +52,8 @@ export function faultOf(error: unknown): Fault {
     severity?: unknown;
   };
   const name = typeof code === "string" ? code : "";
+  if (typeof message === "string" && NO_PASSWORD.test(message))
+    return { kind: "lost", code: "28P01", message: "the server asks for a password, and none was given" };
   const text = typeof message === "string" && message !== "" ? message : name || "no reason was given";
   const isAnswer = typeof severity === "string";
   const isLost = !isAnswer || severity === "FATAL" || severity === "PANIC" || ENDS_CONNECTION.test(name);

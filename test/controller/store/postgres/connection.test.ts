@@ -1,7 +1,10 @@
+import { once } from "node:events";
+import { type AddressInfo, createServer, type Socket } from "node:net";
 import { afterAll, expect, onTestFinished, test } from "vitest";
 import { createConnection } from "../../../../controller/store/postgres/connection.ts";
 import type { Answer } from "../../../../controller/store/postgres/messages.ts";
 import { startPostgres } from "../../../support/postgres.ts";
+import { within } from "../../../support/until.ts";
 
 const server = await startPostgres({ isDurable: false });
 afterAll(() => server.remove());
@@ -60,4 +63,44 @@ test("an error of a statement leaves the connection as it was", async () => {
     fault: { kind: "sql", code: "42703" },
   });
   expect(rowsOf(await connection.ask(select("SELECT 1 AS one", 1)))).toEqual([{ one: 1 }]);
+});
+
+test("a server that lets us in and then says nothing is given up within the limit", async () => {
+  const letIn = Buffer.from([0x52, 0, 0, 0, 8, 0, 0, 0, 0, 0x5a, 0, 0, 0, 5, 0x49]);
+  const sockets: Socket[] = [];
+  const silent = createServer((socket) => {
+    sockets.push(socket.on("error", () => undefined));
+    socket.once("data", () => socket.write(letIn));
+  }).listen(0, "127.0.0.1");
+  await once(silent, "listening");
+  onTestFinished(async () => {
+    for (const socket of sockets) socket.destroy();
+    silent.close();
+    await once(silent, "close");
+  });
+  const { port } = silent.address() as AddressInfo;
+  const connection = createConnection({
+    url: `postgres://me@127.0.0.1:${port}/db`,
+    schema: "s",
+    limitMs: 200,
+  });
+  const answer = await within("an answer", connection.ask({ kind: "connect", limitMs: 200 }), 5000);
+  expect(answer).toMatchObject({ ok: false, fault: { kind: "absent" } });
+  await connection.ask({ kind: "close" });
+});
+
+test("the server gives up before we do, and a commit is on its disk whatever its default", async () => {
+  const connection = await connected();
+  const names = ["statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout"];
+  const sql = names.map((name) => `current_setting('${name}') AS ${name}`).join(", ");
+  expect(
+    rowsOf(await connection.ask(select(`SELECT ${sql}, current_setting('synchronous_commit') AS commit`))),
+  ).toEqual([
+    {
+      statement_timeout: "4500ms",
+      lock_timeout: "4500ms",
+      idle_in_transaction_session_timeout: "5s",
+      commit: "on",
+    },
+  ]);
 });

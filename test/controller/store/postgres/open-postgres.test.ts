@@ -122,6 +122,7 @@ test("what keeps a store from being opened is said with a code, a next step and 
     code: "STORE_ERROR",
     message: expect.stringMatching(/28P01.*PGPASSWORD/),
   });
+  expect(fault({ url: server.url("postgres", "") }).message).toMatch(/none was given.*PGPASSWORD/);
   expect(fault({ url: server.url("nowhere") }).message).toMatch(/3D000.*createdb/);
   expect(fault({ url: "postgres://me:SECRET@127.0.0.1:1/db" }).message).toMatch(/ECONNREFUSED.*running/);
   expect(fault({ url: "postgres://me:SECRET@name.invalid/db" }).message).toMatch(/name\.invalid/);
