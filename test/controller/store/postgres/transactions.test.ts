@@ -41,6 +41,25 @@ async function stranger(schema: string) {
   };
 }
 
+test("a fence that was raised is ours behind a lost connection too; one that somebody else raised is not", async () => {
+  const { db, schema } = open();
+  db.raiseFence(41);
+  expect(db.fence()).toBe(41);
+  const lose = async () => server.look("SELECT pg_terminate_backend($1)", [pidOf(db)]);
+  await lose();
+  db.write(() => note(db, "a"));
+  const fenced = expect.objectContaining({ code: "FENCED" });
+  await server.look("UPDATE hosts SET fence = 42", [], undefined, schema);
+  expect(() => db.checkFence()).toThrow(fenced);
+  expect(() => db.write(() => note(db, "b"))).toThrow(fenced);
+  expect(() => db.raiseFence(50)).toThrow(fenced);
+  await lose();
+  // Not even the lock is taken again.
+  expect(() => db.write(() => note(db, "c"))).toThrow(fenced);
+  expect(() => db.checkFence()).toThrow(fenced);
+  expect(await noted(schema)).toEqual(["a"]);
+});
+
 test("what a step throws undoes it", async () => {
   const { db, schema } = open();
   const fail = () =>
