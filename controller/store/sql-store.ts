@@ -40,7 +40,7 @@ export function createStore(db: Database, options: StoreSettings): Store {
   const member = (id: string) => db.row(MemberRow, "SELECT * FROM members WHERE id = ?", id);
   const turn = (id: string) => db.row(TurnRow, "SELECT * FROM turns WHERE id = ?", id);
   const membersOf = (id: string) =>
-    db.rows(MemberRow, "SELECT * FROM members WHERE sandbox = ? ORDER BY created_at, id", id);
+    db.rows(MemberRow, "SELECT * FROM members WHERE sandbox = ? ORDER BY rowid", id);
   const openTurnsOf = (id: string) => db.rows(TurnRow, `${TURNS_OF_SANDBOX} AND turns.ended_at IS NULL`, id);
 
   const unrequested = createUnrequested(db);
@@ -218,7 +218,7 @@ export function createStore(db: Database, options: StoreSettings): Store {
     },
     audit: (what, subject, detail) => db.write(() => audit(what, subject, detail)),
     sandbox,
-    sandboxes: () => db.rows(SandboxRow, "SELECT * FROM sandboxes ORDER BY created_at, id"),
+    sandboxes: () => db.rows(SandboxRow, "SELECT * FROM sandboxes ORDER BY rowid"),
     member,
     membersOf,
     turn,

@@ -155,7 +155,8 @@ export async function startPostgres({
     freeze: () => signal(processes(), "SIGSTOP"),
     thaw: () => signal(processes(), "SIGCONT"),
     async remove() {
-      await end("SIGINT");
+      // At once: what a polite end would write goes with the folder.
+      await end("SIGQUIT");
       removeSharedMemory(join(data, "postmaster.pid"));
       rmSync(folder, { recursive: true, force: true });
     },

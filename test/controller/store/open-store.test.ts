@@ -6,7 +6,7 @@ import { AT } from "../../support/samples.ts";
 import { temporaryDirectory } from "../../support/temporary-directory.ts";
 
 const server = await startPostgres({ isDurable: false });
-afterAll(() => server.remove());
+afterAll(() => server.remove(), 60_000);
 
 function open(place: StorePlace) {
   const store = openStore({ ...place, nowAt: () => AT, cliVersion: () => "1" });

@@ -365,3 +365,13 @@ test("each saved locator is in the member's history", () => {
   expect(history.map(({ settledTurns }) => settledTurns)).toEqual([1, 2]);
   expect(history.at(-1)).toEqual(rig.store.member("m-1")?.locator);
 });
+
+test("sandboxes and members come in the order in which they were made, whatever their names and the clock say", () => {
+  const rig = storeRig();
+  for (const id of ["z", "a", "m"]) rig.box(id);
+  for (const id of ["m-9", "m-1", "m-5"]) rig.member(id, "a");
+  rig.store.setWanted("z", "running");
+  rig.store.setMemberOptions("m-9", { ...OPTIONS, background: true });
+  expect(rig.store.sandboxes().map(({ id }) => id)).toEqual(["z", "a", "m"]);
+  expect(rig.store.membersOf("a").map(({ id }) => id)).toEqual(["m-9", "m-1", "m-5"]);
+});

@@ -7,7 +7,7 @@ import { startPostgres } from "../../../support/postgres.ts";
 import { within } from "../../../support/until.ts";
 
 const server = await startPostgres({ isDurable: false });
-afterAll(() => server.remove());
+afterAll(() => server.remove(), 60_000);
 
 async function connected() {
   const connection = createConnection({ url: server.url(), schema: "public", limitMs: 5000 });

@@ -4,7 +4,7 @@ import { claimHost, endHolders, RAISE_FENCE, tryLock } from "../../../../control
 import { startPostgres } from "../../../support/postgres.ts";
 
 const server = await startPostgres({ isDurable: false });
-afterAll(() => server.remove());
+afterAll(() => server.remove(), 60_000);
 await server.look("CREATE TABLE public.hosts (id TEXT PRIMARY KEY, fence INT NOT NULL)");
 
 async function connected(): Promise<pg.Client> {
@@ -26,7 +26,7 @@ test("a host's lock has one holder, until that one's connection ends; another ho
   expect(await held(b, "it's")).toBe(false);
   expect(await held(b, "other")).toBe(true);
   await b.query(endHolders("s", "it's"));
-  await expect.poll(() => held(b, "it's")).toBe(true);
+  await expect.poll(() => held(b, "it's"), { timeout: 15_000 }).toBe(true);
 });
 
 test("a claim holds with the fence that was raised last, and no other", async () => {
@@ -56,11 +56,13 @@ test("a lock that our own lost connection still has is taken from it, and from n
     });
   await expect(claim("2001-01-01 00:00:00+00")).rejects.toMatchObject({ fault: { kind: "absent" } });
   await expect
-    .poll(() =>
-      claim(rows[0]?.started ?? "").then(
-        () => "held",
-        () => "not yet",
-      ),
+    .poll(
+      () =>
+        claim(rows[0]?.started ?? "").then(
+          () => "held",
+          () => "not yet",
+        ),
+      { timeout: 15_000 },
     )
     .toBe("held");
   expect(await held(stranger, "h-2")).toBe(false);

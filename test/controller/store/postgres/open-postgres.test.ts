@@ -8,7 +8,7 @@ import type { Database } from "../../../../controller/store/sqlite.ts";
 import { PASSWORD, startPostgres } from "../../../support/postgres.ts";
 
 const server = await startPostgres({ isDurable: false });
-afterAll(() => server.remove());
+afterAll(() => server.remove(), 60_000);
 
 const MODULE = new URL("../../../../controller/store/postgres/open-postgres.ts", import.meta.url).href;
 let count = 0;
@@ -73,7 +73,7 @@ test("a controller that was killed leaves a host that the next one takes", async
   child.kill("SIGKILL");
   await once(child, "exit");
   expect(open({ schema }).fence()).toBe(2);
-});
+}, 60_000);
 
 test("a controller that is frozen is taken over: it writes nothing any more, and says why", async () => {
   const schema = freshSchema();
@@ -85,7 +85,7 @@ test("a controller that is frozen is taken over: it writes nothing any more, and
   child.stdout.on("data", (chunk) => {
     said += chunk;
   });
-  await expect.poll(() => said).toContain("fence 1");
+  await expect.poll(() => said, { timeout: 15_000 }).toContain("fence 1");
   child.kill("SIGSTOP");
   const taken = open({ schema, takeOver: true });
   expect(taken.fence()).toBe(2);
@@ -96,7 +96,7 @@ test("a controller that is frozen is taken over: it writes nothing any more, and
   expect(said).toContain("FENCED");
   expect(await lines()).toEqual(before);
   taken.write(() => taken.run("INSERT INTO audit VALUES (1, 'new', '', '')"));
-});
+}, 60_000);
 
 test("several controllers that start at once on an empty database all get the one layout", async () => {
   await server.look("CREATE DATABASE crowd");

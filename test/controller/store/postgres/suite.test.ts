@@ -4,7 +4,7 @@ import { startPostgres } from "../../../support/postgres.ts";
 import { usePlaces } from "../rig.ts";
 
 const server = await startPostgres({ isDurable: false });
-afterAll(() => server.remove());
+afterAll(() => server.remove(), 60_000);
 
 let count = 0;
 usePlaces(() => {

@@ -11,7 +11,7 @@ import { startPostgres } from "../../../support/postgres.ts";
 import { until } from "../../../support/until.ts";
 
 const server = await startPostgres();
-afterAll(() => server.remove());
+afterAll(() => server.remove(), 60_000);
 
 let count = 0;
 
