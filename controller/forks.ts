@@ -75,7 +75,7 @@ export function createForking(ports: ForkingPorts): (options: ForkOptions) => Pr
         FORK_MS,
       ),
     );
-    store.changeForks((forks) =>
+    store.changeForks(child.id, (forks) =>
       session === null ? forks.copied(child.id) : forks.materialized(child.id, session),
     );
   }
@@ -97,12 +97,12 @@ export function createForking(ports: ForkingPorts): (options: ForkOptions) => Pr
         await carryOut(fork, parentNumber);
       } catch (error) {
         const fault = asHoldfastError(error);
-        if (FINAL.has(fault.code)) store.changeForks((forks) => forks.fail(fork.member, fault));
+        if (FINAL.has(fault.code)) store.changeForks(fork.member, (forks) => forks.fail(fork.member, fault));
         throw fault;
       }
     }
     if (now().state === "materialized" && now().session !== null)
-      store.changeForks((forks) => forks.ready(fork.member));
+      store.changeForks(fork.member, (forks) => forks.ready(fork.member));
     return now();
   }
 
@@ -117,7 +117,7 @@ export function createForking(ports: ForkingPorts): (options: ForkOptions) => Pr
       if (row.parent === from && (id === undefined || id === row.member)) return row;
       throw new HoldfastError("FORK_KEY_USED", `key ${key} is of the fork ${row.member} of ${row.parent}`);
     }
-    const fork = store.changeForks((forks) =>
+    const fork = store.changeForks(from, (forks) =>
       forks.prepare({ key, parent: from, id }, () => `m-${randomUUID().slice(0, 8)}`),
     );
     if (fork.state === "failed") throw forkError(fork);

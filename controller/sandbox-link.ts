@@ -77,7 +77,7 @@ export async function openSandboxLink(options: SandboxLinkOptions): Promise<Sand
     }
     const { applied, lost } = followed;
     current = endpoint;
-    endpoint.send([{ kind: "welcome", fence: store.fence, applied }]);
+    endpoint.send([{ kind: "welcome", fence: store.fenceOf(sandboxId), applied }]);
     if (lost.length > 0) options.onLost(lost);
     options.onUp();
   }
@@ -85,7 +85,7 @@ export async function openSandboxLink(options: SandboxLinkOptions): Promise<Sand
   function follow(hello: FrameOf<"hello">): ReturnType<Store["follow"]> | HoldfastError {
     try {
       // Nobody else owns the store: it was set back to before the fence that the bridge has seen.
-      if (hello.fence > store.fence) store.raiseFence(hello.fence);
+      if (hello.fence > store.fenceOf(sandboxId)) store.raiseFence(sandboxId, hello.fence);
       return store.follow(sandboxId, { ...hello.head, acked: hello.acked }, options.unsent);
     } catch (error) {
       return asHoldfastError(error);

@@ -95,7 +95,7 @@ export function createBudgets(db: Database): Budgets {
     set(member, limitTokens) {
       if (limitTokens !== null && (!Number.isSafeInteger(limitTokens) || limitTokens < 0))
         throw new HoldfastError("REQUEST_INVALID", "a budget is a whole number of tokens from 0");
-      db.write(() => {
+      db.write({ member }, () => {
         const known = db.row(z.object({ id: z.string() }), "SELECT id FROM members WHERE id = ?", member);
         if (known === null) throw new HoldfastError("MEMBER_UNKNOWN", `no member ${member}`);
         if (limitTokens === null) db.run("DELETE FROM budgets WHERE member = ?", member);
@@ -108,7 +108,7 @@ export function createBudgets(db: Database): Budgets {
       });
     },
     reserve: (call, member, estimate, request) =>
-      db.write(() => {
+      db.write({ member }, () => {
         const budget = of(member);
         if (budget === null) return true;
         const inputTokens = calibrated(
@@ -124,14 +124,11 @@ export function createBudgets(db: Database): Budgets {
       }),
     settle(call, usedTokens) {
       const open = db.row(Reservation, "SELECT * FROM reservations WHERE call = ?", call);
-      if (open !== null) db.write(() => settle(open, usedTokens));
+      if (open !== null) db.write({ member: open.member }, () => settle(open, usedTokens));
     },
     settleLeft() {
-      const left = db.rows(Reservation, "SELECT * FROM reservations");
-      if (left.length > 0)
-        db.write(() => {
-          for (const each of left) settle(each, null);
-        });
+      for (const each of db.rows(Reservation, "SELECT * FROM reservations"))
+        db.write({ member: each.member }, () => settle(each, null));
     },
   };
 }

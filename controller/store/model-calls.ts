@@ -145,9 +145,9 @@ export function createModelCalls(db: Database): ModelCalls {
 
   return {
     budgets: createBudgets(db),
-    record: (call, digest) => db.write(() => record(call, digest)),
+    record: (call, digest) => db.write({ sandbox: call.sandbox }, () => record(call, digest)),
     recordAll: (calls) =>
-      db.write(() => {
+      db.write({ sandboxes: calls.map(({ call }) => call.sandbox) }, () => {
         for (const { call, digest } of calls) record(call, digest);
       }),
     list(of, limit) {

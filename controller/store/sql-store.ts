@@ -210,13 +210,14 @@ export function createStore(db: Database, options: StoreSettings): Store {
       return db.fence();
     },
     checkOwned: db.checkFence,
-    raiseFence(above) {
-      if (above - db.fence() > LEAP)
+    fenceOf: db.fenceOf,
+    raiseFence(id, above) {
+      if (above - db.fenceOf(id) > LEAP)
         throw new HoldfastError("FENCED", `a sandbox claims to have seen the fence ${above}`);
-      db.raiseFence(above + 1);
-      db.write(() => audit("store.fence", String(db.fence()), `a sandbox has seen ${above}`));
+      db.raiseFence(id, above + 1);
+      db.write(null, () => audit("store.fence", String(db.fenceOf(id)), `a sandbox has seen ${above}`));
     },
-    audit: (what, subject, detail) => db.write(() => audit(what, subject, detail)),
+    audit: (what, subject, detail) => db.write(null, () => audit(what, subject, detail)),
     sandbox,
     sandboxes: () => db.rows(SandboxRow, "SELECT * FROM sandboxes ORDER BY rowid"),
     member,
@@ -236,7 +237,7 @@ export function createStore(db: Database, options: StoreSettings): Store {
     unrequestedOf: unrequested.of,
     unknownTurnOf: inspections.unknownOf,
     inspectionOf: inspections.of,
-    recordInspection: (id, note) => db.write(() => inspections.record(id, note)),
+    recordInspection: (id, note) => db.write({ turn: id }, () => inspections.record(id, note)),
     locatorHistory: (id) =>
       db
         .rows(
@@ -247,7 +248,7 @@ export function createStore(db: Database, options: StoreSettings): Store {
         .map(({ locator }) => Locator.parse(JSON.parse(locator))),
 
     createSandbox: ({ id, kind, directory }) =>
-      db.write(() => {
+      db.write(null, () => {
         if (sandbox(id) !== null) throw new HoldfastError("SANDBOX_EXISTS", `a sandbox ${id} exists`);
         db.run(
           "INSERT INTO sandboxes VALUES (?, ?, ?, 1, NULL, 'stopped', NULL, NULL, 0, ?)",
@@ -259,7 +260,7 @@ export function createStore(db: Database, options: StoreSettings): Store {
         audit("sandbox.create", id, kind);
       }),
     bindContainer: (id, container) =>
-      db.write(() => {
+      db.write({ sandbox: id }, () => {
         db.run(
           "UPDATE sandboxes SET container = ?, generation = ? WHERE id = ?",
           JSON.stringify(container),
@@ -269,12 +270,12 @@ export function createStore(db: Database, options: StoreSettings): Store {
         audit("sandbox.bind", id, container.containerId);
       }),
     setWanted: (id, wanted) =>
-      db.write(() => {
+      db.write({ sandbox: id }, () => {
         db.run("UPDATE sandboxes SET wanted = ? WHERE id = ?", wanted, id);
         audit("sandbox.wanted", id, wanted);
       }),
     setUnready: (id, reasons) =>
-      db.write(() => {
+      db.write({ sandbox: id }, () => {
         db.run(
           "UPDATE sandboxes SET unready = ? WHERE id = ?",
           reasons === null ? null : reasons.join("; "),
@@ -282,18 +283,18 @@ export function createStore(db: Database, options: StoreSettings): Store {
         );
         db.run("INSERT INTO attestations VALUES (?, ?, ?)", id, nowAt(), JSON.stringify(reasons ?? []));
       }),
-    createMember: (row) => db.write(() => members.add(row, 0)),
+    createMember: (row) => db.write({ sandbox: row.sandbox }, () => members.add(row, 0)),
     forkOf: forks.of,
-    changeForks: (step) => db.write(() => step(forks)),
+    changeForks: (of, step) => db.write({ member: of }, () => step(forks)),
     setMemberOptions: (id, changed) =>
-      db.write(() => {
+      db.write({ member: id }, () => {
         if (member(id) === null) throw new HoldfastError("MEMBER_UNKNOWN", `no member ${id}`);
         db.run("UPDATE members SET options = ? WHERE id = ?", JSON.stringify(changed), id);
         audit("member.options", id, Object.keys(changed).join(" "));
       }),
 
     admit: ({ id, member: memberId, textSha256, textBytes }) =>
-      db.write(() => {
+      db.write({ member: memberId }, () => {
         const owner = member(memberId);
         if (owner === null) throw new HoldfastError("MEMBER_UNKNOWN");
         if (turn(id) !== null) throw new HoldfastError("REQUEST_INVALID", `a turn ${id} exists`);
@@ -316,7 +317,7 @@ export function createStore(db: Database, options: StoreSettings): Store {
       }),
 
     follow: (id, journal, unsent = new Set()) =>
-      db.write(() => {
+      db.write({ sandbox: id }, () => {
         const row = present(sandbox(id));
         const decision = decideFollow({ journalId: row.journal_id, applied: row.applied }, journal);
         const { applied, lost } = decision;
@@ -345,7 +346,7 @@ export function createStore(db: Database, options: StoreSettings): Store {
         return { applied, lost: ended };
       }),
     learnNumbers: (id, numbers) =>
-      db.write(() =>
+      db.write({ sandbox: id }, () =>
         numbers.flatMap(({ member: memberId, number }) => {
           const known = member(memberId);
           if (known === null || known.sandbox !== id || number <= known.submissions) return [];
@@ -360,7 +361,7 @@ export function createStore(db: Database, options: StoreSettings): Store {
       ),
 
     apply: (id, entries) =>
-      db.write(() => {
+      db.write({ sandbox: id }, () => {
         const row = present(sandbox(id));
         const applied: Applied = { events: [], settled: [], conflicts: [] };
         let at = row.applied;
@@ -377,7 +378,7 @@ export function createStore(db: Database, options: StoreSettings): Store {
       }),
 
     noteLaunch: (id, bytes, queuedMs) =>
-      db.write(() => noteLaunch(db, present(turn(id)), bytes, queuedMs, nowAt())),
+      db.write({ turn: id }, () => noteLaunch(db, present(turn(id)), bytes, queuedMs, nowAt())),
     launchOf(id) {
       const found = turn(id);
       return found?.launch == null ? null : present(readRevision(db, found.member, found.launch));
@@ -386,9 +387,9 @@ export function createStore(db: Database, options: StoreSettings): Store {
     calls: createModelCalls(db),
     mayCall: (id, caller) => mayCall(db, id, caller),
     residents: () => readResidents(db),
-    setResidents: (id, seen) => db.write(() => replaceResidents(db, id, seen, nowAt())),
+    setResidents: (id, seen) => db.write({ sandbox: id }, () => replaceResidents(db, id, seen, nowAt())),
 
-    end: (id, settlement) => db.write(() => endRecord(id, settlement)),
+    end: (id, settlement) => db.write({ turn: id }, () => endRecord(id, settlement)),
     close: () => db.close(),
   };
 }

@@ -21,19 +21,29 @@ const RESTORED_MARK = "restored_from";
 /** Bridges keep the highest fence that they have seen; the owners behind a backup raised it by one each. */
 const RESTORED_FENCE_STEP = 1_000_000;
 
+/** Whose records a step changes: what the right to change them is checked by. Null: no sandbox's. */
+type Subject =
+  | { sandboxes: readonly string[] }
+  | { sandbox: string }
+  | { member: string }
+  | { turn: string }
+  | null;
+
 /** The part of the store that knows SQL but no meaning. */
 export interface Database {
   /** Ours: the one that every write is checked against. */
   fence(): number;
   /** Throws FENCED when the store is another controller's by now. */
   checkFence(): void;
-  /** Makes it this number. Throws FENCED when ours is not the store's any more. */
-  raiseFence(to: number): void;
+  /** Makes the sandbox's this number. Throws FENCED when it is not ours any more. */
+  raiseFence(sandbox: string, to: number): void;
+  /** What this controller may drive the sandbox with. */
+  fenceOf(sandbox: string): number;
   /**
    * Runs a whole step: fenced, atomic, durable at its return. A step is a function of the database alone: it may run more
-   * than once, and nothing of the runs before the last one stays.
+   * than once, and nothing of the runs before the last one stays. Throws FENCED when `of` is another controller's.
    */
-  write<T>(step: () => T): T;
+  write<T>(of: Subject, step: () => T): T;
   run(sql: string, ...values: SQLInputValue[]): number;
   row<S extends z.ZodMiniType>(schema: S, sql: string, ...values: SQLInputValue[]): z.infer<S> | null;
   rows<S extends z.ZodMiniType>(schema: S, sql: string, ...values: SQLInputValue[]): Array<z.infer<S>>;
@@ -141,7 +151,8 @@ function wrap(database: DatabaseSync, firstFence: number, lock: OwnerLock | null
       throw new HoldfastError("FENCED", `the store's fence is ${row.value}, ours is ${fence}`);
   }
 
-  function write<T>(step: () => T): T {
+  /** Whoever owns this store owns all that is in it. */
+  function write<T>(_of: Subject, step: () => T): T {
     if (lock === null) throw new TypeError("this store was opened for reading");
     try {
       database.exec("BEGIN IMMEDIATE");
@@ -162,9 +173,10 @@ function wrap(database: DatabaseSync, firstFence: number, lock: OwnerLock | null
 
   return {
     fence: () => fence,
+    fenceOf: () => fence,
     checkFence: () => read(checkFence),
-    raiseFence(to) {
-      write(() => prepared("UPDATE meta SET value = ? WHERE name = 'fence'").run(String(to)));
+    raiseFence(_sandbox, to) {
+      write(null, () => prepared("UPDATE meta SET value = ? WHERE name = 'fence'").run(String(to)));
       fence = to;
     },
     write,

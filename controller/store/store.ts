@@ -50,15 +50,17 @@ export interface Applied {
 export interface Store {
   /** Random, made with the store; marks what belongs to it elsewhere. */
   readonly id: string;
-  /** Rises by one at each opening, and above what a sandbox has seen. One that is only read has its owner's. */
+  /** Of this controller: rises by one at each opening, and above what a sandbox has seen. One that is only read has its owner's. */
   readonly fence: number;
+  /** What this controller drives the sandbox with; only rises, whichever controller has it. */
+  fenceOf(sandbox: string): number;
   /** Throws FENCED when it is another controller's by now; for what is done without a write. */
   checkOwned(): void;
   /**
-   * Raises the fence above one that a sandbox has seen: the store was restored from a backup, since nobody else can own it.
+   * Raises a sandbox's fence above one that it has seen: the store was restored from a backup, since nobody else can own it.
    * Throws FENCED when this controller does not own it any more, or when the number is beyond all reason.
    */
-  raiseFence(above: number): void;
+  raiseFence(sandbox: string, above: number): void;
   createSandbox(row: { id: string; kind: SandboxKind; directory: string }): void;
   bindContainer(sandbox: string, container: ContainerIdentity): void;
   setWanted(sandbox: string, wanted: Wanted): void;
@@ -74,8 +76,11 @@ export interface Store {
 
   /** Null for a member that was not made as a fork. */
   forkOf(member: string): ForkRow | null;
-  /** One step of a fork; what it throws undoes it. */
-  changeForks<T>(step: (forks: Forks) => T): T;
+  /**
+   * One step of a fork; what it throws undoes it.
+   * @param of the fork's member, or the parent of one that is to be made
+   */
+  changeForks<T>(of: string, step: (forks: Forks) => T): T;
 
   /**
    * Admits a turn: gives it its number, durable before anything is sent. Throws MEMBER_BUSY while the member has an open

@@ -85,7 +85,7 @@ test("a host that died while the fork was made goes on with the same key, the sa
 
 test("a session that was recorded before a crash is taken over without asking anybody", async () => {
   const { fake, parent, asked } = await withParent();
-  fake.host.store.changeForks((forks) => {
+  fake.host.store.changeForks(parent, (forks) => {
     forks.prepare({ key: "k", parent, id: "m-fork" }, () => "");
     forks.materialized("m-fork", SESSION);
   });

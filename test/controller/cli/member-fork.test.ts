@@ -19,7 +19,7 @@ function filled(): string {
   store.admit({ id: "t-1", member: "m-1", textSha256: "ab", textBytes: 2 });
   const end = { type: "turn.ended", turn: "t-1", member: "m-1", number: 1, settlement: SETTLEMENT } as const;
   store.apply("box", [{ seq: 1, at: AT, event: end }]);
-  store.changeForks((forks) => {
+  store.changeForks("m-1", (forks) => {
     forks.prepare({ key: "k", parent: "m-1", id: "m-2" }, () => "");
     forks.materialized("m-2", { nativeId: "ses_fork", directory: "/workspace", tail: LOCATOR.tail });
   });

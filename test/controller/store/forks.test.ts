@@ -37,7 +37,7 @@ function settle(
 }
 
 const prepare = (rig: Rig, key = "k", parent = "m-1", id?: string) =>
-  rig.store.changeForks((forks) => forks.prepare({ key, parent, id }, () => "m-made"));
+  rig.store.changeForks(parent, (forks) => forks.prepare({ key, parent, id }, () => "m-made"));
 
 test("a fork is recorded with its member, which counts the parent's turns, and is the same one for the same key", () => {
   const rig = settledRig();
@@ -66,7 +66,7 @@ test("until its copy is made a fork begins where the parent stands; afterwards w
   settle(rig, "t-2", 2);
   expect(prepare(rig).source.settledTurns).toBe(2);
   expect(rig.store.member("m-made")?.settled_turns).toBe(2);
-  rig.store.changeForks((forks) => forks.copied("m-made"));
+  rig.store.changeForks("m-made", (forks) => forks.copied("m-made"));
   settle(rig, "t-3", 3);
   expect(prepare(rig).source.settledTurns).toBe(2);
 });
@@ -80,7 +80,7 @@ test("a member that has settled nothing, is busy, or is a fork itself that is no
   const other = settledRig();
   prepare(other);
   expect(() => prepare(other, "k-2", "m-made")).toThrow(failed("FORK_UNFINISHED"));
-  other.store.changeForks((forks) => forks.copied("m-made"));
+  other.store.changeForks("m-made", (forks) => forks.copied("m-made"));
   expect(() => prepare(other, "k-2", "m-made")).toThrow(failed("FORK_UNFINISHED"));
 });
 
@@ -89,11 +89,11 @@ test("a fork that was made at once is ready with its own locator, and takes turn
   const parent = rig.store.member("m-1");
   prepare(rig);
   expect(() => rig.admit("u-1", "m-made")).toThrow(failed("FORK_UNFINISHED"));
-  rig.store.changeForks((forks) => forks.materialized("m-made", SESSION));
+  rig.store.changeForks("m-made", (forks) => forks.materialized("m-made", SESSION));
   rig.reopen();
   expect(rig.store.forkOf("m-made")).toMatchObject({ state: "materialized", session: SESSION });
   expect(() => rig.admit("u-1", "m-made")).toThrow(failed("FORK_UNFINISHED"));
-  rig.store.changeForks((forks) => forks.ready("m-made"));
+  rig.store.changeForks("m-made", (forks) => forks.ready("m-made"));
   expect(rig.store.forkOf("m-made")?.state).toBe("ready");
   expect(rig.store.member("m-made")?.locator).toEqual({ ...parent?.locator, ...SESSION });
   expect(rig.store.member("m-1")).toEqual(parent);
@@ -104,11 +104,13 @@ test("law 7: a session that is another member's fails the fork, and takes nothin
   const rig = settledRig();
   prepare(rig);
   const taken = { ...SESSION, nativeId: "ses_1" };
-  expect(() => rig.store.changeForks((forks) => forks.materialized("m-made", taken))).toThrow(
+  expect(() => rig.store.changeForks("m-made", (forks) => forks.materialized("m-made", taken))).toThrow(
     failed("IDENTITY_CHANGED"),
   );
   expect(rig.store.forkOf("m-made")).toMatchObject({ state: "prepared", session: null });
-  rig.store.changeForks((forks) => forks.fail("m-made", new HoldfastError("IDENTITY_CHANGED", "another's")));
+  rig.store.changeForks("m-made", (forks) =>
+    forks.fail("m-made", new HoldfastError("IDENTITY_CHANGED", "another's")),
+  );
   expect(() => rig.admit("u-1", "m-made")).toThrow(failed("FORK_FAILED"));
   expect(forkError(prepare(rig))).toMatchObject({ code: "IDENTITY_CHANGED", message: "another's" });
 });
@@ -116,7 +118,7 @@ test("law 7: a session that is another member's fails the fork, and takes nothin
 test("a fork that is made with a turn takes turns, and is ready when one has settled and its id was verified", () => {
   const rig = settledRig();
   prepare(rig);
-  rig.store.changeForks((forks) => forks.copied("m-made"));
+  rig.store.changeForks("m-made", (forks) => forks.copied("m-made"));
   settle(rig, "u-1", 1, "m-made", "ses_fork", false);
   expect(rig.store.forkOf("m-made")?.state).toBe("materialized");
   expect(rig.store.member("m-made")).toMatchObject({ settled_turns: 2, locator: null });

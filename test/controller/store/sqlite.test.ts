@@ -43,7 +43,7 @@ function openFilesBelow(directory: string): string[] {
 test("folder and files of a new store are for their owner alone", () => {
   const directory = join(temporaryDirectory(), "a", "store");
   const database = open(directory);
-  database.write(() => database.run(INSERT, "a", ""));
+  database.write(null, () => database.run(INSERT, "a", ""));
   expect(statSync(directory).mode & 0o777).toBe(0o700);
   const modes = readdirSync(directory).map((name) => [name, statSync(join(directory, name)).mode & 0o777]);
   expect(modes).toEqual([
@@ -69,7 +69,7 @@ test("a step is seen by another connection as soon as it returned, and not befor
   const database = open(directory);
   const count = () =>
     aside(directory, (other) => other.prepare("SELECT count(*) AS n FROM audit").get()?.n as number);
-  database.write(() => {
+  database.write(null, () => {
     database.run(INSERT, "a", "");
     expect(count()).toBe(0);
   });
@@ -81,7 +81,7 @@ test("a step that throws leaves nothing behind, and the next one works", () => {
   const own = new HoldfastError("MEMBER_BUSY");
   const mistake = new TypeError("a mistake of the programmer");
   const throwing = (error: Error) => () =>
-    database.write(() => {
+    database.write(null, () => {
       database.run(INSERT, "lost", "");
       throw error;
     });
@@ -90,10 +90,10 @@ test("a step that throws leaves nothing behind, and the next one works", () => {
   expect(throwing(new Error("disk"))).toThrow(
     expect.objectContaining({ code: "STORE_ERROR", cause: expect.objectContaining({ message: "disk" }) }),
   );
-  expect(() => database.write(() => database.run("INSERT INTO nowhere VALUES (1)"))).toThrow(
+  expect(() => database.write(null, () => database.run("INSERT INTO nowhere VALUES (1)"))).toThrow(
     expect.objectContaining({ code: "STORE_ERROR" }),
   );
-  database.write(() => database.run(INSERT, "kept", ""));
+  database.write(null, () => database.run(INSERT, "kept", ""));
   expect(database.rows(Audit, SELECT)).toEqual([{ what: "kept", detail: "" }]);
 });
 
@@ -113,7 +113,7 @@ test("a stale owner is fenced off: its step does not even run", () => {
   aside(directory, (other) => other.exec("UPDATE meta SET value = '99' WHERE name = 'fence'"));
   let hasRun = false;
   expect(() =>
-    database.write(() => {
+    database.write(null, () => {
       hasRun = true;
     }),
   ).toThrow(expect.objectContaining({ code: "FENCED" }));
@@ -123,11 +123,11 @@ test("a stale owner is fenced off: its step does not even run", () => {
 test("the owner raises the fence, and goes on with it; a stale one raises nothing", () => {
   const directory = temporaryDirectory();
   const database = open(directory);
-  database.raiseFence(7);
+  database.raiseFence("box", 7);
   expect(database.fence()).toBe(7);
-  database.write(() => database.run(INSERT, "a", ""));
+  database.write(null, () => database.run(INSERT, "a", ""));
   aside(directory, (other) => other.exec("UPDATE meta SET value = '99' WHERE name = 'fence'"));
-  expect(() => database.raiseFence(100)).toThrow(expect.objectContaining({ code: "FENCED" }));
+  expect(() => database.raiseFence("box", 100)).toThrow(expect.objectContaining({ code: "FENCED" }));
   expect(database.fence()).toBe(7);
 });
 
@@ -146,15 +146,15 @@ test("a second owner is refused, and a failed opening gives the lock back", () =
 test("told to, it takes the store over: the old owner writes nothing any more, and says so", () => {
   const directory = temporaryDirectory();
   const old = open(directory);
-  old.write(() => old.run(INSERT, "before", ""));
+  old.write(null, () => old.run(INSERT, "before", ""));
   const next = open(directory, { takeOver: true });
   expect(next.fence()).toBe(old.fence() + 1);
   const fenced = expect.objectContaining({ code: "FENCED" });
   expect(() => old.checkFence()).toThrow(fenced);
-  expect(() => old.write(() => old.run(INSERT, "after", ""))).toThrow(fenced);
-  expect(() => old.raiseFence(99)).toThrow(fenced);
+  expect(() => old.write(null, () => old.run(INSERT, "after", ""))).toThrow(fenced);
+  expect(() => old.raiseFence("box", 99)).toThrow(fenced);
   next.checkFence();
-  next.write(() => next.run(INSERT, "next", ""));
+  next.write(null, () => next.run(INSERT, "next", ""));
   expect(next.rows(Audit, SELECT).map(({ what }) => what)).toEqual(["before", "next"]);
   old.close();
   expect(() => openDatabase({ directory })).toThrow(expect.objectContaining({ code: "STORE_OWNED" }));
@@ -163,7 +163,7 @@ test("told to, it takes the store over: the old owner writes nothing any more, a
 test("one that hangs in the middle of a write is not taken over: nothing changes, and it goes on", () => {
   const directory = temporaryDirectory();
   const old = open(directory);
-  old.write(() => {
+  old.write(null, () => {
     expect(() => openDatabase({ directory, takeOver: true, busyMs: 20 })).toThrow(
       expect.objectContaining({ code: "STORE_ERROR" }),
     );
@@ -183,10 +183,10 @@ test("a file that is no database is an error of the store, and nothing of it sta
 test("a reader needs no lock, sees what the owner wrote, and can write nothing", () => {
   const directory = temporaryDirectory();
   const owner = open(directory);
-  owner.write(() => owner.run(INSERT, "a", "b"));
+  owner.write(null, () => owner.run(INSERT, "a", "b"));
   const reader = open(directory, { readOnly: true });
   expect(reader.rows(Audit, SELECT)).toEqual([{ what: "a", detail: "b" }]);
-  expect(() => reader.write(() => undefined)).toThrow(TypeError);
+  expect(() => reader.write(null, () => undefined)).toThrow(TypeError);
   expect(() => reader.run(INSERT, "c", "")).toThrow(/readonly/);
 });
 
@@ -204,7 +204,7 @@ test("a reader of no store, and of one that is newer or not laid out yet, is ref
 
 test("a record that does not fit names its column and nothing of its content", () => {
   const database = open(temporaryDirectory());
-  database.write(() => database.run(INSERT, "secret", "secret"));
+  database.write(null, () => database.run(INSERT, "secret", "secret"));
   const Narrow = z.object({ what: z.number(), detail: z.string() });
   expect(() => database.rows(Narrow, SELECT)).toThrow(
     expect.objectContaining({ code: "STORE_ERROR", message: "a record of the store can't be read (what)" }),
@@ -220,7 +220,9 @@ test("a reading that fails is an error of the store", () => {
     );
   database.close();
   expect(() => database.rows(Audit, SELECT)).toThrow(expect.objectContaining({ code: "STORE_ERROR" }));
-  expect(() => database.write(() => undefined)).toThrow(expect.objectContaining({ code: "STORE_ERROR" }));
+  expect(() => database.write(null, () => undefined)).toThrow(
+    expect.objectContaining({ code: "STORE_ERROR" }),
+  );
 });
 
 test("closing twice does nothing more", () => {
@@ -236,7 +238,7 @@ test("a write that another connection holds up for too long is refused, and its 
   const database = open(directory, { busyMs: 20 });
   aside(directory, (other) => {
     other.exec("BEGIN IMMEDIATE");
-    expect(() => database.write(() => database.run(INSERT, "a", ""))).toThrow(
+    expect(() => database.write(null, () => database.run(INSERT, "a", ""))).toThrow(
       expect.objectContaining({ code: "STORE_ERROR" }),
     );
   });
