@@ -89,6 +89,19 @@ export const ERROR_CATALOGUE = {
     summary: "The event stream could not be proven live; nothing was sent.",
     next: "Submit again; if it repeats, see the sandbox's log.",
   },
+  HOST_ALIVE: {
+    summary: "The sandbox's host has not let go of it.",
+    next: "Drain that host, or remove it with `holdfast host remove` when its machine is gone.",
+  },
+  HOST_DRAINING: {
+    summary: "The host takes no new work.",
+    next: "Use another host; `holdfast host ls` lists them.",
+  },
+  HOST_ENDED: {
+    summary: "The host was removed, or has moved out.",
+    next: "Give this machine another host id, or use another host.",
+  },
+  HOST_UNKNOWN: { summary: "There is no such host.", next: "List them with `holdfast host ls`." },
   IDENTITY_CHANGED: {
     summary: "The CLI reported another native id; the saved locator is untouched.",
     next: "Inspect the member; the turn is failed.",
@@ -110,6 +123,14 @@ export const ERROR_CATALOGUE = {
   LAUNCH_LIMIT: {
     summary: "The member has had as many launch configurations as are kept.",
     next: "Start a new member.",
+  },
+  LEASE_ENDED: {
+    summary: "The sandbox's lease has ended: it can't be taken over any more.",
+    next: "Start a new sandbox.",
+  },
+  LEASE_LOST: {
+    summary: "This controller's lease could not be renewed in time; it drives nothing any more.",
+    next: "See whether the store can be reached; start the controller again.",
   },
   LINK_CLOSED: { summary: "The link to the other side closed.", next: "It reconnects by itself; ask again." },
   LINK_TIMEOUT: {
