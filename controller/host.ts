@@ -141,6 +141,7 @@ export async function openHost(options: HostOptions): Promise<Host> {
         const row = store.turn(turn.id);
         if (row === null || !isOpen(row.state)) throw new HoldfastError("ABORT_NO_TURN");
         const { link } = await sandbox.ready();
+        store.checkOwned();
         await link.request("turn.abort", { turn: turn.id });
       },
     });
@@ -258,11 +259,16 @@ export async function openHost(options: HostOptions): Promise<Host> {
     throw error;
   }
 
-  const unwatch = watchOwnership(store, clock, (fault) => {
-    onWarning("the store is another controller's", fault.message);
-    residency.close();
-    for (const sandbox of live.values())
-      sandbox.close(fault).catch((error: unknown) => onWarning("closing", asHoldfastError(error).message));
+  const unwatch = watchOwnership({
+    store,
+    clock,
+    onLost(fault) {
+      onWarning("this controller drives nothing any more", fault.message);
+      residency.close();
+      for (const sandbox of live.values())
+        sandbox.close(fault).catch((error: unknown) => onWarning("closing", asHoldfastError(error).message));
+    },
+    onState: (state) => onWarning("this host is another one by now", state),
   });
   const deployment = createDeployment({ options, store, drivers, clock, live, sandboxOf, onWarning });
 
@@ -274,6 +280,7 @@ export async function openHost(options: HostOptions): Promise<Host> {
   ) {
     const sandbox = sandboxOf(memberRow(turnRow(turn).member).sandbox);
     const { link } = await sandbox.ready();
+    store.checkOwned();
     return link.request(method, params);
   }
 

@@ -127,7 +127,10 @@ export function createBudgets(db: Database): Budgets {
       if (open !== null) db.write({ member: open.member }, () => settle(open, usedTokens));
     },
     settleLeft() {
-      for (const each of db.rows(Reservation, "SELECT * FROM reservations"))
+      for (const each of db.rows(
+        Reservation,
+        `SELECT * FROM reservations WHERE member IN (SELECT id FROM members WHERE ${db.mine("sandbox")})`,
+      ))
         db.write({ member: each.member }, () => settle(each, null));
     },
   };

@@ -1,9 +1,10 @@
 /** Opens a store: in a folder of this machine, or in a PostgreSQL database that several hosts may share. */
 import { mkdirSync } from "node:fs";
 import { HoldfastError } from "../../protocol/errors.ts";
+import { createHosts } from "./postgres/hosts.ts";
 import { openPostgres, type PostgresOptions } from "./postgres/open-postgres.ts";
 import { createStore, type StoreSettings } from "./sql-store.ts";
-import { type DatabaseOptions, openDatabase } from "./sqlite.ts";
+import { type Database, type DatabaseOptions, openDatabase } from "./sqlite.ts";
 import type { Store } from "./store.ts";
 
 export type StorePlace = DatabaseOptions | PostgresOptions;
@@ -32,9 +33,17 @@ export function storePlace(options: {
 
 /** Throws STORE_OWNED, STORE_NEWER, STORE_ERROR, and REQUEST_INVALID for a URL that is none of a PostgreSQL database. */
 export function openStore(options: StoreOptions): Store {
-  const db = "url" in options ? openPostgres(options) : openDatabase(options);
+  if (!("url" in options)) {
+    const db = openDatabase(options);
+    return closing(db, () => createStore(db, options, null));
+  }
+  const db = openPostgres(options);
+  return closing(db, () => createStore(db, options, createHosts(db, options.nowAt)));
+}
+
+function closing(db: Database, make: () => Store): Store {
   try {
-    return createStore(db, options);
+    return make();
   } catch (error) {
     db.close();
     throw error;

@@ -28,7 +28,7 @@ export interface SeenResident {
 }
 
 export function readResidents(db: Database): ResidentRow[] {
-  return db.rows(ResidentRow, "SELECT * FROM residents ORDER BY used, member");
+  return db.rows(ResidentRow, `SELECT * FROM residents WHERE ${db.mine("sandbox")} ORDER BY used, member`);
 }
 
 /** Folds a bridge's event in; most say nothing of it. Inside a transaction. */

@@ -1,18 +1,20 @@
 /** The store's contract over SQL, whichever engine it is. Rows and steps; what a settlement means is `settle.ts`'s. */
 import * as z from "zod/mini";
 import { HoldfastError } from "../../protocol/errors.ts";
-import { type ControlEvent, NumberedEvent } from "../../protocol/events.ts";
-import { Locator } from "../../protocol/locator.ts";
+import type { ControlEvent, NumberedEvent } from "../../protocol/events.ts";
+import type { Locator } from "../../protocol/locator.ts";
 import { checkMove, isOpen, recordStateOf } from "../../protocol/record-state.ts";
 import type { Settlement } from "../../protocol/settlement.ts";
 import { hostSettlement } from "../host-settlement.ts";
 import { decideFollow } from "./follow.ts";
 import { createForks } from "./forks.ts";
+import { eventsOf, locatorsOf } from "./histories.ts";
 import { createInspections } from "./inspections.ts";
 import { noteLaunch, readRevision, readRevisions } from "./launch-revisions.ts";
 import { createMembers } from "./members.ts";
 import { mayCall, noteBridgeLife, noteCaller } from "./model-callers.ts";
 import { createModelCalls } from "./model-calls.ts";
+import type { Hosts } from "./postgres/hosts.ts";
 import { MemberRow, SandboxRow, TurnRow } from "./records.ts";
 import { noteProcess, readResidents, replaceResidents } from "./residents.ts";
 import { settleMember, statedUsage } from "./settle.ts";
@@ -33,7 +35,7 @@ const LEAP = 1_000_000_000;
 
 const TURNS_OF_SANDBOX = `SELECT turns.* FROM turns JOIN members ON members.id = turns.member WHERE members.sandbox = ?`;
 
-export function createStore(db: Database, options: StoreSettings): Store {
+export function createStore(db: Database, options: StoreSettings, hosts: Hosts | null): Store {
   const { nowAt } = options;
 
   const sandbox = (id: string) => db.row(SandboxRow, "SELECT * FROM sandboxes WHERE id = ?", id);
@@ -209,6 +211,7 @@ export function createStore(db: Database, options: StoreSettings): Store {
     get fence() {
       return db.fence();
     },
+    hosts,
     checkOwned: db.checkFence,
     fenceOf: db.fenceOf,
     raiseFence(id, above) {
@@ -219,33 +222,19 @@ export function createStore(db: Database, options: StoreSettings): Store {
     },
     audit: (what, subject, detail) => db.write(null, () => audit(what, subject, detail)),
     sandbox,
-    sandboxes: () => db.rows(SandboxRow, "SELECT * FROM sandboxes ORDER BY rowid"),
+    sandboxes: () => db.rows(SandboxRow, `SELECT * FROM sandboxes WHERE ${db.mine("id")} ORDER BY rowid`),
     member,
     membersOf,
     turn,
     turnsOf: (id, limit) =>
       db.rows(TurnRow, "SELECT * FROM turns WHERE member = ? ORDER BY number DESC LIMIT ?", id, limit),
     openTurnsOf,
-    eventsOf: (id) =>
-      db
-        .rows(
-          z.object({ seq: z.number(), at: z.number(), event: z.string() }),
-          "SELECT seq, at, event FROM turn_events WHERE turn = ? ORDER BY seq",
-          id,
-        )
-        .map(({ seq, at, event }) => NumberedEvent.parse({ seq, at, event: JSON.parse(event) })),
+    eventsOf: (id) => eventsOf(db, id),
     unrequestedOf: unrequested.of,
     unknownTurnOf: inspections.unknownOf,
     inspectionOf: inspections.of,
     recordInspection: (id, note) => db.write({ turn: id }, () => inspections.record(id, note)),
-    locatorHistory: (id) =>
-      db
-        .rows(
-          z.object({ locator: z.string() }),
-          "SELECT locator FROM locator_history WHERE member = ? ORDER BY settled_turns",
-          id,
-        )
-        .map(({ locator }) => Locator.parse(JSON.parse(locator))),
+    locatorHistory: (id) => locatorsOf(db, id),
 
     createSandbox: ({ id, kind, directory }) =>
       db.write(null, () => {
@@ -257,6 +246,7 @@ export function createStore(db: Database, options: StoreSettings): Store {
           directory,
           nowAt(),
         );
+        db.acquire(id);
         audit("sandbox.create", id, kind);
       }),
     bindContainer: (id, container) =>

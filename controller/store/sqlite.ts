@@ -22,7 +22,7 @@ const RESTORED_MARK = "restored_from";
 const RESTORED_FENCE_STEP = 1_000_000;
 
 /** Whose records a step changes: what the right to change them is checked by. Null: no sandbox's. */
-type Subject =
+export type Subject =
   | { sandboxes: readonly string[] }
   | { sandbox: string }
   | { member: string }
@@ -39,6 +39,10 @@ export interface Database {
   raiseFence(sandbox: string, to: number): void;
   /** What this controller may drive the sandbox with. */
   fenceOf(sandbox: string): number;
+  /** The sandbox, which is being made, is this controller's. Inside a transaction. */
+  acquire(sandbox: string): void;
+  /** A condition on a column with a sandbox's id: it is this host's. */
+  mine(column: string): string;
   /**
    * Runs a whole step: fenced, atomic, durable at its return. A step is a function of the database alone: it may run more
    * than once, and nothing of the runs before the last one stays. Throws FENCED when `of` is another controller's.
@@ -174,6 +178,8 @@ function wrap(database: DatabaseSync, firstFence: number, lock: OwnerLock | null
   return {
     fence: () => fence,
     fenceOf: () => fence,
+    acquire: () => undefined,
+    mine: () => "TRUE",
     checkFence: () => read(checkFence),
     raiseFence(_sandbox, to) {
       write(null, () => prepared("UPDATE meta SET value = ? WHERE name = 'fence'").run(String(to)));

@@ -12,6 +12,7 @@ import type { JournalSight } from "./follow.ts";
 import type { Forks } from "./forks.ts";
 import type { LaunchRevision } from "./launch-revisions.ts";
 import type { ModelCalls } from "./model-calls.ts";
+import type { Hosts } from "./postgres/hosts.ts";
 import type {
   ForkRow,
   InspectionRow,
@@ -54,7 +55,9 @@ export interface Store {
   readonly fence: number;
   /** What this controller drives the sandbox with; only rises, whichever controller has it. */
   fenceOf(sandbox: string): number;
-  /** Throws FENCED when it is another controller's by now; for what is done without a write. */
+  /** The hosts that share the store; null for one that a single controller has. */
+  readonly hosts: Hosts | null;
+  /** Throws FENCED when it is another controller's by now, LEASE_LOST; for what is done without a write. */
   checkOwned(): void;
   /**
    * Raises a sandbox's fence above one that it has seen: the store was restored from a backup, since nobody else can own it.

@@ -4,21 +4,63 @@
  * connection; the fence decides.
  */
 import type pg from "pg";
+import { LEASE_MS } from "../../hosts/lease-clock.ts";
+import type { Subject } from "../sqlite.ts";
 import { literal } from "./dialect.ts";
 import { PostgresFault } from "./faults.ts";
 import type { Owner } from "./messages.ts";
 import type { Session } from "./session.ts";
 
-/** Begins a write: the fence's row stays what it is until the write has ended. One answer, no parameters. */
-export function beginFenced(host: string): string {
-  return `BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE;
-    SELECT fence FROM hosts WHERE id = ${literal(host)} FOR SHARE`;
+/** The server's time, epoch ms. */
+export const SERVER_NOW = "(extract(epoch from clock_timestamp()) * 1000)::float8";
+
+/** Begins a write that no fence is checked for: its own row locks are all. */
+export const BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
+
+/**
+ * Begins a write: the host's fence, and the leases of the sandboxes that it concerns, stay what they are until it has ended.
+ * One answer, no parameters: `fence`, and `leases` of which there are none for a subject that nobody knows.
+ */
+export function beginFenced(host: string, of: Subject): string {
+  const leases =
+    of === null
+      ? "NULL"
+      : `(SELECT json_agg(l) FROM (SELECT sandbox, host, fence, released_to FROM leases WHERE sandbox IN (${sandboxesOf(of)}) FOR SHARE) l)`;
+  return `${BEGIN};
+    SELECT (SELECT fence FROM hosts WHERE id = ${literal(host)} FOR SHARE) AS fence, ${leases} AS leases`;
 }
 
-export const READ_FENCE = "SELECT fence FROM hosts WHERE id = $1";
-export const RAISE_FENCE = `INSERT INTO hosts (id, fence) VALUES ($1, 1)
-  ON CONFLICT (id) DO UPDATE SET fence = hosts.fence + 1 RETURNING fence`;
-export const SET_FENCE = "UPDATE hosts SET fence = $2 WHERE id = $1";
+function sandboxesOf(of: NonNullable<Subject>): string {
+  if ("sandboxes" in of) return of.sandboxes.length === 0 ? "NULL" : of.sandboxes.map(literal).join(", ");
+  if ("sandbox" in of) return literal(of.sandbox);
+  if ("member" in of) return `SELECT sandbox FROM members WHERE id = ${literal(of.member)}`;
+  return `SELECT m.sandbox FROM turns t JOIN members m ON m.id = t.member WHERE t.id = ${literal(of.turn)}`;
+}
+
+const READ_FENCE = "SELECT fence FROM hosts WHERE id = $1";
+export const READ_OWNED = `SELECT fence, coalesce(alive_until > ${SERVER_NOW}, false) AS is_alive FROM hosts WHERE id = $1`;
+/**
+ * The host's controller is a new one from here on, and so are the numbers of its sandboxes. No row for a host that was
+ * removed: nothing of it has changed then.
+ */
+export const RAISE = `WITH h AS (
+    INSERT INTO hosts AS known (id, fence, state, beat_at, alive_until)
+    VALUES ($1, nextval('fences'), 'active', ${SERVER_NOW}, ${SERVER_NOW} + ${LEASE_MS})
+    ON CONFLICT (id) DO UPDATE SET fence = excluded.fence, beat_at = excluded.beat_at, alive_until = excluded.alive_until,
+      ended_at = NULL, state = CASE WHEN known.state = 'draining' THEN known.state ELSE 'active' END
+    WHERE known.state <> 'removed' RETURNING fence
+  ), l AS (
+    UPDATE leases SET fence = nextval('fences')
+    WHERE host = $1 AND released_to IS NULL AND EXISTS (SELECT FROM h) RETURNING sandbox, fence
+  ) SELECT h.fence, (SELECT json_agg(l) FROM l) AS leases FROM h`;
+/** The same of a host that is only looked at. */
+export const READ_HOST = `SELECT fence, (SELECT json_agg(l) FROM (SELECT sandbox, fence FROM leases WHERE host = $1) l) AS leases
+  FROM hosts WHERE id = $1`;
+/** Above what a sandbox has seen, and so are all that come. */
+export const SET_LEASE = `UPDATE leases SET fence = setval('fences', greatest($2, (SELECT last_value FROM fences)))
+  WHERE sandbox = $1 RETURNING fence`;
+export const ACQUIRE =
+  "INSERT INTO leases (sandbox, host, fence) VALUES ($1, $2, nextval('fences')) RETURNING fence";
 
 /** The number of the lock of a host in this database. */
 function lockKey(schema: string, host: string): string {
@@ -54,11 +96,11 @@ export async function claimHost(
   const { rows: locks } = await client.query<{ held: boolean }>(tryLock(schema, owner.host));
   const { rows } = await client.query<{ fence: number }>(READ_FENCE, [owner.host]);
   const fence = rows[0]?.fence;
-  if (fence === undefined || !owner.fences.includes(fence))
+  if (fence !== owner.fence)
     throw new PostgresFault({
       kind: "fenced",
       code: "",
-      message: `the host's fence is ${fence ?? "gone"}, ours is ${owner.fences.join(" or ")}`,
+      message: `the host's fence is ${fence ?? "gone"}, ours is ${owner.fence}`,
     });
   if (locks[0]?.held === true) return;
   throw new PostgresFault({

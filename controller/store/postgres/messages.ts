@@ -12,8 +12,8 @@ export interface ConnectionOptions {
 /** The host that a connection has to own before it serves. */
 export interface Owner {
   host: string;
-  /** The host's fence is one of these, or another controller has it. Two while it is being raised. */
-  fences: readonly number[];
+  /** The host's fence is this one, or another controller has it. */
+  fence: number;
 }
 
 /** `on`: the connection that the statement belongs to; null: any. A statement of a connection that is gone is refused. */

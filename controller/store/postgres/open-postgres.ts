@@ -5,14 +5,13 @@
 import * as z from "zod/mini";
 import { HoldfastError } from "../../../protocol/errors.ts";
 import { parseRow } from "../records.ts";
-import type { Database } from "../sqlite.ts";
 import { toPostgres, type Value } from "./dialect.ts";
 import { openingError, placeOf } from "./faults.ts";
-import { endHolders, RAISE_FENCE, READ_FENCE, tryLock } from "./fence.ts";
+import { endHolders, RAISE, READ_HOST, tryLock } from "./fence.ts";
 import type { Answer, Request, Row } from "./messages.ts";
 import { beginMigration, checkLayout, HAS_LAYOUT, READ_LAYOUT, restOfMigration } from "./migrations.ts";
 import { startSyncClient } from "./sync-client.ts";
-import { createDatabase } from "./transactions.ts";
+import { createDatabase, type SharedDatabase } from "./transactions.ts";
 
 export interface PostgresOptions {
   /**
@@ -43,11 +42,15 @@ const MIGRATION_MS = 600_000;
 const OWNED_MS = 1000;
 const POLL_MS = 50;
 
-const Fence = z.object({ fence: z.number() });
+const Owned = z.object({
+  fence: z.number(),
+  leases: z.nullable(z.array(z.object({ sandbox: z.string(), fence: z.number() }))),
+});
+type Owned = z.infer<typeof Owned>;
 const Layout = z.object({ number: z.number() });
 
 /** Throws STORE_OWNED, STORE_NEWER, STORE_ERROR, REQUEST_INVALID. */
-export function openPostgres(options: PostgresOptions): Database {
+export function openPostgres(options: PostgresOptions): SharedDatabase {
   const { url, host = "host", schema = "holdfast", limitMs = LIMIT_MS } = options;
   const isReadOnly = options.readOnly === true;
   const place = placeOf(url);
@@ -85,38 +88,45 @@ export function openPostgres(options: PostgresOptions): Database {
     script(restOfMigration(parseRow(Layout, layout).number), MIGRATION_MS);
   }
 
-  function own(): number {
-    let fence: number | null = null;
-    const raise = () => parseRow(Fence, rows(RAISE_FENCE, host)[0]).fence;
+  function raise(): Owned {
+    const [raised] = rows(RAISE, host);
+    if (raised === undefined)
+      throw new HoldfastError("HOST_ENDED", `host ${host} was removed from this store`);
+    return parseRow(Owned, raised);
+  }
+
+  function own(): Owned {
+    let owned: Owned | null = null;
     if (!hasLock(options.takeOver === true ? 0 : OWNED_MS)) {
       if (options.takeOver !== true)
         throw new HoldfastError("STORE_OWNED", `another controller owns the host ${host} of this store`);
       migrate();
       script(endHolders(schema, host));
       // From here on the old owner finds itself fenced, and does not take the lock again.
-      fence = raise();
+      owned = raise();
       if (!hasLock(limitMs, () => script(endHolders(schema, host))))
         throw new HoldfastError("STORE_ERROR", `the lock of host ${host} can't be taken from its owner`);
     } else migrate();
-    fence ??= raise();
-    ask({ kind: "own", owner: { host, fences: [fence] } });
-    return fence;
+    owned ??= raise();
+    ask({ kind: "own", owner: { host, fence: owned.fence } });
+    return owned;
   }
 
-  function look(): number {
+  function look(): Owned {
     if (rows(HAS_LAYOUT, schema)[0]?.found !== 1)
       throw new HoldfastError("STORE_ERROR", `there is no store in schema ${schema} of ${place}`, {
         details: { missing: schema },
       });
     checkLayout(parseRow(Layout, rows(READ_LAYOUT)[0]).number);
-    const [known] = rows(READ_FENCE, host);
-    return known === undefined ? 0 : parseRow(Fence, known).fence;
+    const [known] = rows(READ_HOST, host);
+    return known === undefined ? { fence: 0, leases: null } : parseRow(Owned, known);
   }
 
   try {
     on = ask({ kind: "connect", limitMs }, limitMs + START_MS).connection;
-    const firstFence = isReadOnly ? look() : own();
-    return createDatabase(client, { host, firstFence, isReadOnly, limitMs });
+    const { fence, leases } = isReadOnly ? look() : own();
+    const held = new Map((leases ?? []).map((lease) => [lease.sandbox, lease.fence]));
+    return createDatabase(client, { host, fence, leases: held, isReadOnly, limitMs });
   } catch (error) {
     client.close();
     throw error;

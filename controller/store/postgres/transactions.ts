@@ -6,13 +6,13 @@
  *   BEGIN, fence FOR SHARE ─▶ statements of the step ─▶ COMMIT
  *   └── lost: again, once, on a fresh connection ──┘     └── lost: STORE_ERROR, nobody knows whether it was written
  */
-import type * as z from "zod/mini";
+import * as z from "zod/mini";
 import { HoldfastError, storageFault } from "../../../protocol/errors.ts";
 import { parseRow } from "../records.ts";
-import type { Database } from "../sqlite.ts";
-import { toPostgres, toValue } from "./dialect.ts";
+import type { Database, Subject } from "../sqlite.ts";
+import { literal, toPostgres, toValue } from "./dialect.ts";
 import { type Fault, type Phase, PostgresFault, RECONNECT_MS, retryOf, storeError } from "./faults.ts";
-import { beginFenced, READ_FENCE, SET_FENCE } from "./fence.ts";
+import { ACQUIRE, BEGIN, beginFenced, READ_OWNED, SET_LEASE } from "./fence.ts";
 import type { Answer, Request, Row } from "./messages.ts";
 import type { SyncClient } from "./sync-client.ts";
 
@@ -21,15 +21,42 @@ const TRIES = 5;
 /** For the way to the connection's thread and back, ms. */
 const SLACK_MS = 500;
 
+/** A database of several hosts. */
+export interface SharedDatabase extends Database {
+  /** Ours; null for somebody who only moves hosts. */
+  readonly host: string | null;
+  /** A step that no fence of ours is checked for; it locks the rows that it decides by. */
+  writeOver<T>(step: () => T): T;
+  /** The sandbox is driven with this fence from here on. */
+  held(sandbox: string, fence: number): void;
+}
+
+const FenceRow = z.object({ fence: z.number() });
+const Lease = z.object({
+  sandbox: z.string(),
+  host: z.string(),
+  fence: z.number(),
+  released_to: z.nullable(z.string()),
+});
+const Begun = z.object({ fence: z.nullable(z.number()), leases: z.nullable(z.array(Lease)) });
+
 type Good = Extract<Answer, { ok: true }>;
 type Tried<T> = { isDone: true; result: T } | { isDone: false; fault: Fault; phase: Phase };
 
 export function createDatabase(
   client: SyncClient,
-  options: { host: string; firstFence: number; isReadOnly: boolean; limitMs: number },
-): Database {
-  const { host, isReadOnly, limitMs } = options;
-  let fence = options.firstFence;
+  options: {
+    /** Null for somebody who owns none. */
+    host: string | null;
+    fence: number;
+    /** Of the sandboxes that this host had at the opening. */
+    leases: ReadonlyMap<string, number>;
+    isReadOnly: boolean;
+    limitMs: number;
+  },
+): SharedDatabase {
+  const { host, fence, isReadOnly, limitMs } = options;
+  const held = new Map(options.leases);
   /** The connection of the step that runs, or null. */
   let on: number | null = null;
   const translated = new Map<string, string>();
@@ -70,18 +97,42 @@ export function createDatabase(
     }
   }
 
-  function compareFence(rows: readonly Row[]): void {
-    const found = rows[0]?.fence;
+  function compareFence(found: unknown): void {
     if (found !== fence)
       throw new HoldfastError("FENCED", `the host's fence is ${String(found)}, ours is ${fence}`);
   }
 
-  function tryOnce<T>(step: () => T): Tried<T> {
+  function compareLease({
+    sandbox,
+    host: holder,
+    fence: found,
+    released_to: releasedTo,
+  }: z.infer<typeof Lease>): void {
+    const ours = held.get(sandbox);
+    if (holder !== host) throw new HoldfastError("FENCED", `sandbox ${sandbox} is host ${holder}'s`);
+    if (releasedTo !== null)
+      throw new HoldfastError("FENCED", `sandbox ${sandbox} was let go of for host ${releasedTo}`);
+    if (found !== ours)
+      throw new HoldfastError(
+        "FENCED",
+        `the fence of sandbox ${sandbox} is ${found}, ours is ${ours ?? "none"}`,
+      );
+  }
+
+  function begin(of: Subject | "over"): void {
+    const sql = of === "over" || host === null ? BEGIN : beginFenced(host, of);
+    const begun = ask({ kind: "script", on: null, sql });
+    on = begun.connection;
+    if (of === "over") return;
+    const { fence: found, leases } = parseRow(Begun, begun.rows[0]);
+    compareFence(found);
+    for (const lease of leases ?? []) compareLease(lease);
+  }
+
+  function tryOnce<T>(of: Subject | "over", step: () => T): Tried<T> {
     let phase: Phase = "before commit";
     try {
-      const begun = ask({ kind: "script", on: null, sql: beginFenced(host) });
-      on = begun.connection;
-      compareFence(begun.rows);
+      begin(of);
       const result = step();
       phase = "commit";
       const { command } = ask({ kind: "script", on, sql: "COMMIT" });
@@ -104,12 +155,13 @@ export function createDatabase(
     }
   }
 
-  function write<T>(step: () => T): T {
-    if (isReadOnly) throw new TypeError("this store was opened for reading");
+  function write<T>(of: Subject | "over", step: () => T): T {
+    if (isReadOnly || (host === null && of !== "over"))
+      throw new TypeError("this store was opened for reading");
     if (on !== null) throw new TypeError("a step can't begin inside of another one");
     let hasReconnected = false;
     for (let tries = 1; ; tries += 1) {
-      const tried = tryOnce(step);
+      const tried = tryOnce(of, step);
       if (tried.isDone) return tried.result;
       const { fault, phase } = tried;
       const next = retryOf(fault, phase);
@@ -121,18 +173,30 @@ export function createDatabase(
     }
   }
 
-  const own = (fences: number[]) => ask({ kind: "own", owner: { host, fences } });
-
   return {
+    host,
     fence: () => fence,
-    checkFence: () => compareFence(read(READ_FENCE, [host])),
-    raiseFence(to) {
-      own([fence, to]);
-      write(() => query(SET_FENCE, [host, to]));
-      fence = to;
-      own([to]);
+    fenceOf: (sandbox: string) => held.get(sandbox) ?? 0,
+    held: (sandbox: string, its: number) => void held.set(sandbox, its),
+    checkFence() {
+      const [found] = read(READ_OWNED, [host]);
+      compareFence(found?.fence);
+      if (found?.is_alive !== true)
+        throw new HoldfastError("LEASE_LOST", `the lease of host ${host} was not renewed in time`);
     },
-    write,
+    raiseFence(sandbox: string, to: number) {
+      const raised = write({ sandbox }, () => query(SET_LEASE, [sandbox, to]).rows[0]);
+      held.set(sandbox, parseRow(FenceRow, raised).fence);
+    },
+    acquire(sandbox: string) {
+      held.set(sandbox, parseRow(FenceRow, query(ACQUIRE, [sandbox, host]).rows[0]).fence);
+    },
+    mine: (column: string) =>
+      host === null
+        ? "TRUE"
+        : `${column} IN (SELECT sandbox FROM leases WHERE host = ${literal(host)} AND released_to IS NULL)`,
+    write: <T>(of: Subject, step: () => T) => write(of, step),
+    writeOver: <T>(step: () => T) => write("over", step),
     run: (sql, ...values) => query(sql, values).changes,
     row(schema: z.ZodMiniType, sql: string, ...values: unknown[]) {
       const [found] = read(sql, values);
@@ -141,7 +205,7 @@ export function createDatabase(
     rows: (schema: z.ZodMiniType, sql: string, ...values: unknown[]) =>
       read(sql, values).map((found) => parseRow(schema, found)),
     close: () => client.close(),
-  } as Database;
+  } as SharedDatabase;
 }
 
 function writeError(fault: Fault, phase: Phase): HoldfastError {

@@ -333,16 +333,15 @@ test("numbers that a bridge has taken are gone on from; those of others, and fro
 
 test("the fence is raised above what a sandbox has seen, and stays so; not beyond reason", () => {
   const rig = simpleRig();
-  expect(rig.store.fence).toBe(1);
+  expect(rig.store.fenceOf("box")).toBeLessThan(8);
   rig.store.raiseFence("box", 8);
-  expect(rig.store.fence).toBe(9);
   expect(rig.store.fenceOf("box")).toBe(9);
   rig.admit("t-1");
   expect(() => rig.store.raiseFence("box", Number.MAX_SAFE_INTEGER)).toThrow(
     expect.objectContaining({ code: "FENCED" }),
   );
   rig.reopen();
-  expect(rig.store.fence).toBe(10);
+  expect(rig.store.fenceOf("box")).toBeGreaterThan(9);
 });
 
 test("a turn that was not sent yet outlives the loss of a journal", () => {

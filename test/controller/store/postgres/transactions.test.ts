@@ -63,17 +63,17 @@ test("a fence that was raised is ours behind a lost connection too; one that som
 test("what a step throws undoes it", async () => {
   const { db, schema } = open();
   const fail = () =>
-    db.write(() => {
+    db.write(null, () => {
       note(db, "a");
       throw new TypeError("no");
     });
   expect(fail).toThrow(TypeError);
-  expect(() => db.write(() => db.run("INSERT INTO nowhere VALUES (1)"))).toThrow(
+  expect(() => db.write(null, () => db.run("INSERT INTO nowhere VALUES (1)"))).toThrow(
     expect.objectContaining({ code: "STORE_ERROR" }),
   );
   // A failure that a step swallows is no success either.
   const swallow = () =>
-    db.write(() => {
+    db.write(null, () => {
       note(db, "b");
       try {
         db.run("INSERT INTO nowhere VALUES (1)");
@@ -82,18 +82,18 @@ test("what a step throws undoes it", async () => {
       }
     });
   expect(swallow).toThrow(expect.objectContaining({ code: "STORE_ERROR" }));
-  db.write(() => note(db, "c"));
+  db.write(null, () => note(db, "c"));
   expect(await noted(schema)).toEqual(["c"]);
 });
 
 test("a connection that ends between two steps costs nothing, and one that ends in a step has it run once more", async () => {
   const { db, schema } = open();
   await server.look("SELECT pg_terminate_backend($1)", [pidOf(db)]);
-  db.write(() => note(db, "between"));
+  db.write(null, () => note(db, "between"));
   await server.look("SELECT pg_terminate_backend($1)", [pidOf(db)]);
   expect(db.rows(z.object({ what: z.string() }), "SELECT what FROM audit")).toHaveLength(1);
   let runs = 0;
-  db.write(() => {
+  db.write(null, () => {
     runs += 1;
     note(db, "in the middle");
     if (runs === 1) expect(() => db.run(`SELECT pg_terminate_backend(pg_backend_pid())`)).toThrow();
@@ -111,7 +111,7 @@ test("a connection that ends during the commit leaves a question, which is said 
   let runs = 0;
   other.begin(`SELECT pg_sleep(0.7); SELECT pg_terminate_backend(${pidOf(db)})`);
   const write = () =>
-    db.write(() => {
+    db.write(null, () => {
       runs += 1;
       note(db, "a");
     });
@@ -120,20 +120,20 @@ test("a connection that ends during the commit leaves a question, which is said 
   );
   expect(runs).toBe(1);
   await other.query("DROP TRIGGER slow ON audit");
-  db.write(() => note(db, "b"));
+  db.write(null, () => note(db, "b"));
   expect(await noted(schema)).toEqual(["b"]);
 });
 
 test("a deadlock with another controller ends, and the step that lost it runs again", async () => {
   const { db, schema } = open();
-  db.write(() => db.run("INSERT INTO meta VALUES ('one', '0'), ('two', '0')"));
+  db.write(null, () => db.run("INSERT INTO meta VALUES ('one', '0'), ('two', '0')"));
   const other = await stranger(schema);
   // Ours is to be the one that is given up.
   await other.query(
     "SET deadlock_timeout = '30s'; BEGIN; UPDATE meta SET value = 'other' WHERE name = 'two'",
   );
   let runs = 0;
-  db.write(() => {
+  db.write(null, () => {
     runs += 1;
     db.run("UPDATE meta SET value = value || 'x' WHERE name = 'one'");
     if (runs === 1) other.begin("UPDATE meta SET value = value || 'y' WHERE name = 'one'; COMMIT");
@@ -154,7 +154,7 @@ test("what another controller writes first is there when the step runs again", a
   const other = await stranger(schema);
   await other.query("BEGIN; INSERT INTO meta VALUES ('one', 'other')");
   other.begin("SELECT pg_sleep(0.5); COMMIT");
-  const found = db.write(() => {
+  const found = db.write(null, () => {
     const known = db.row(z.object({ value: z.string() }), "SELECT value FROM meta WHERE name = 'one'");
     if (known === null) db.run("INSERT INTO meta VALUES ('one', 'ours')");
     return known?.value ?? "ours";
@@ -167,7 +167,7 @@ test("a server that freezes costs one limit, then nothing, and is used again whe
   server.freeze();
   const timed = () => {
     const before = performance.now();
-    expect(() => db.write(() => note(db, "frozen"))).toThrow(
+    expect(() => db.write(null, () => note(db, "frozen"))).toThrow(
       expect.objectContaining({ code: "STORE_ERROR" }),
     );
     return performance.now() - before;
@@ -179,7 +179,7 @@ test("a server that freezes costs one limit, then nothing, and is used again whe
   } finally {
     server.thaw();
   }
-  await until("a write", () => attempt(() => db.write(() => note(db, "thawed"))), 20_000);
+  await until("a write", () => attempt(() => db.write(null, () => note(db, "thawed"))), 20_000);
   expect(await noted(schema)).toEqual(["thawed"]);
   db.checkFence();
 }, 60_000);
@@ -199,7 +199,7 @@ test("a server that is killed under a load of writes has lost none that was ackn
       number += 1;
       const what = `w-${number}`;
       try {
-        db.write(() => note(db, what));
+        db.write(null, () => note(db, what));
         acknowledged.add(what);
       } catch (error) {
         failures += 1;
@@ -211,7 +211,7 @@ test("a server that is killed under a load of writes has lost none that was ackn
     await isDead;
     await server.kill();
     await server.start();
-    await until("a write", () => attempt(() => db.write(() => note(db, `life-${life}`))), 20_000);
+    await until("a write", () => attempt(() => db.write(null, () => note(db, `life-${life}`))), 20_000);
     acknowledged.add(`life-${life}`);
   }
   const kept = (await noted(schema)).map(String);
