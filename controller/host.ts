@@ -15,12 +15,12 @@ import { createForking, originOf } from "./forks.ts";
 import type { Host, HostOptions } from "./host-contract.ts";
 import { hostReport } from "./host-report.ts";
 import { hostSettlement } from "./host-settlement.ts";
+import { watchTenancy } from "./hosts/tenancy.ts";
 import { CALLS_NAMED, checkNote, inspectTurn } from "./inspection.ts";
 import { checkedMember, checkId } from "./member-check.ts";
-import { mendSandboxes } from "./mending.ts";
+import { mendKinds } from "./mending.ts";
 import { openRequests } from "./open-requests.ts";
 import { outlookOf } from "./outlook.ts";
-import { watchOwnership } from "./ownership.ts";
 import { openRelay } from "./relay/relay.ts";
 import { createResidency, RESIDENCY_DEFAULTS } from "./residency.ts";
 import { createLiveSandbox, type LiveSandbox } from "./sandbox-handle.ts";
@@ -66,6 +66,18 @@ export async function openHost(options: HostOptions): Promise<Host> {
 
   store.calls.budgets.settleLeft();
 
+  const tenancy = watchTenancy({
+    store,
+    clock,
+    onLost(fault) {
+      onWarning("this controller drives nothing any more", fault.message);
+      residency.close();
+      for (const sandbox of live.values())
+        sandbox.close(fault).catch((error: unknown) => onWarning("closing", asHoldfastError(error).message));
+    },
+    onState: (state) => onWarning("this host is another one by now", state),
+  });
+
   const residency = createResidency({
     store,
     clock,
@@ -87,6 +99,7 @@ export async function openHost(options: HostOptions): Promise<Host> {
     if (known !== undefined) return known;
     const row = store.sandbox(id);
     if (row === null) throw new HoldfastError("SANDBOX_UNKNOWN", `no sandbox ${id}`);
+    tenancy.checkHome(id);
     store.checkOwned();
     const made = createLiveSandbox(id, {
       store,
@@ -240,36 +253,18 @@ export async function openHost(options: HostOptions): Promise<Host> {
     onWarning(`sandbox ${row.id} can't be taken up`, fault.message);
   }
 
-  for (const driver of options.drivers) {
-    await mendSandboxes(store, driver, onWarning).catch((error: unknown) =>
-      onWarning(`${driver.kind} sandboxes`, asHoldfastError(error).message),
-    );
-    const build = await driver.pinned().catch((error: unknown) => {
-      onWarning(`${driver.kind} sandboxes`, asHoldfastError(error).message);
-      return null;
-    });
-    for (const { cli, version } of build?.clis ?? []) versions.set(cli, version);
-  }
+  for (const { cli, version } of await mendKinds(store, options.drivers, onWarning))
+    versions.set(cli, version);
   try {
     for (const row of store.sandboxes()) if (row.wanted !== "removed") await takeUp(row);
   } catch (error) {
+    tenancy.stop();
     residency.close();
     for (const sandbox of live.values()) await sandbox.close();
     store.close();
     throw error;
   }
 
-  const unwatch = watchOwnership({
-    store,
-    clock,
-    onLost(fault) {
-      onWarning("this controller drives nothing any more", fault.message);
-      residency.close();
-      for (const sandbox of live.values())
-        sandbox.close(fault).catch((error: unknown) => onWarning("closing", asHoldfastError(error).message));
-    },
-    onState: (state) => onWarning("this host is another one by now", state),
-  });
   const deployment = createDeployment({ options, store, drivers, clock, live, sandboxOf, onWarning });
 
   /** Asks the bridge that has the turn. */
@@ -288,6 +283,7 @@ export async function openHost(options: HostOptions): Promise<Host> {
     store,
     createSandbox({ kind, id }) {
       driverOf(kind);
+      tenancy.checkTakesWork();
       const sandboxId = id ?? `sb-${randomUUID().slice(0, 8)}`;
       checkId(sandboxId, "sandbox");
       const { directory } = sandboxPaths(options.directory, sandboxId);
@@ -339,6 +335,7 @@ export async function openHost(options: HostOptions): Promise<Host> {
       const known = id === undefined ? null : store.turn(id);
       if (known !== null) return submittedBefore(known, member, text);
       const sandbox = sandboxOf(memberRow(member).sandbox);
+      tenancy.checkTakesWork();
       const row = admitTurn(store, member, text, id);
       const sent = sandbox.holdUnsent(row.turn.id);
       const sending = Promise.withResolvers<void>();
@@ -386,7 +383,7 @@ export async function openHost(options: HostOptions): Promise<Host> {
     usage: (of) => usageReport(store, of),
     async close() {
       deployment.close();
-      unwatch();
+      tenancy.stop();
       residency.close();
       // All at once: each may wait for its engine.
       await Promise.all([...live.values()].map((sandbox) => sandbox.close()));

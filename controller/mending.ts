@@ -1,7 +1,7 @@
 /** Mends what a crash left between a sandbox's record and its effect: the effect of what `reconcile.ts` decides. */
-import { HoldfastError } from "../protocol/errors.ts";
+import { asHoldfastError, HoldfastError } from "../protocol/errors.ts";
 import { reconcile } from "./reconcile.ts";
-import type { SandboxDriver } from "./sandboxes/sandbox.ts";
+import type { PinnedBuild, SandboxDriver } from "./sandboxes/sandbox.ts";
 import type { Store } from "./store/store.ts";
 
 /**
@@ -23,4 +23,19 @@ export async function mendSandboxes(
   }
   for (const { sandboxId, containerId } of strange)
     onWarning(`a ${driver.kind} sandbox is not the store's`, `${sandboxId || "?"} ${containerId}`);
+}
+
+/** Mends every kind's, and returns the CLIs that its build has. An engine that can't be asked is told, and left out. */
+export async function mendKinds(
+  store: Pick<Store, "id" | "sandboxes">,
+  drivers: ReadonlyArray<Pick<SandboxDriver, "kind" | "list" | "remove" | "pinned">>,
+  onWarning: (what: string, detail: string) => void,
+): Promise<PinnedBuild["clis"]> {
+  const clis: Array<PinnedBuild["clis"][number]> = [];
+  for (const driver of drivers) {
+    const tell = (error: unknown) => onWarning(`${driver.kind} sandboxes`, asHoldfastError(error).message);
+    await mendSandboxes(store, driver, onWarning).catch(tell);
+    clis.push(...((await driver.pinned().catch(tell))?.clis ?? []));
+  }
+  return clis;
 }

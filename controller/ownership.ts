@@ -18,7 +18,9 @@ export interface OwnershipOptions {
   clock: Clock;
   /** Called once, with FENCED, HOST_ENDED or LEASE_LOST. */
   onLost(error: HoldfastError): void;
-  /** What this host was found to be at a renewal, when that is another than before. Begins as `active`. */
+  /** What this host is at the beginning. */
+  first: HostState;
+  /** What it was found to be at a renewal, when that is another than before. */
   onState(state: HostState): void;
 }
 
@@ -29,7 +31,7 @@ export function watchOwnership(options: OwnershipOptions): () => void {
   const lease = createLeaseClock(clock);
   // The opening granted the first one, a moment ago.
   lease.renewing()();
-  let state: HostState = "active";
+  let state = options.first;
   const everyMs = hosts === null ? LOOK_MS : RENEW_MS;
   let cancel = clock.after(everyMs, look);
 

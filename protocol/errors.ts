@@ -206,6 +206,10 @@ export const ERROR_CATALOGUE = {
     summary: "The native conversation could not be resumed for a passing reason; it is not lost.",
     next: "Submit again.",
   },
+  SANDBOX_ELSEWHERE: {
+    summary: "The sandbox is another host's.",
+    next: "Ask that host's controller; `holdfast host ls` lists the hosts.",
+  },
   SANDBOX_EXISTS: { summary: "A sandbox with this id exists.", next: "Use another id, or the existing one." },
   SANDBOX_FOREIGN: {
     summary: "What stands at the sandbox's place is not what this store made; it is left alone.",

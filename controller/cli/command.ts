@@ -31,6 +31,7 @@ const COMMON_OPTIONS = {
   json: { type: "boolean" },
   store: { type: "string" },
   "store-url": { type: "string" },
+  "host-id": { type: "string" },
   "take-over": { type: "boolean" },
 } as const satisfies Options;
 

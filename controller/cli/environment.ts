@@ -6,6 +6,7 @@ import { homedir } from "node:os";
 import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { HoldfastError } from "../../protocol/errors.ts";
+import { OurId } from "../../protocol/ids.ts";
 import { type KeySource, readKey } from "../relay/key-source.ts";
 import type { UpstreamOptions } from "../relay/upstream.ts";
 import { engineSocket } from "../sandboxes/engine-api.ts";
@@ -17,6 +18,8 @@ export interface Environment {
   /** Of a store in a PostgreSQL database; null for one in the folder. It may hold a password. */
   storeUrl: string | null;
   /** The store is taken from a controller that hangs. */
+  /** Name of this host in a database that several share; null: the default. */
+  hostId: string | null;
   takeOver: boolean;
   engineSocketPath: string;
   /** The checkout's or package's own folder. */
@@ -33,6 +36,7 @@ export interface Environment {
 const SETTINGS: readonly string[] = [
   "HOLDFAST_STORE",
   "HOLDFAST_STORE_URL",
+  "HOLDFAST_HOST_ID",
   "HOLDFAST_DIST",
   "HOLDFAST_LABELS",
 ];
@@ -41,8 +45,8 @@ const NO_SETTING =
   /^HOLDFAST_(TEST_[A-Z_]+|MATRIX_[A-Z]+|SKIP_CONTAINERS|ENGINE_ROOT|SLOT|MODEL_KEY|PI_SETUP)$/;
 
 /**
- * HOLDFAST_STORE: folder of the store. HOLDFAST_STORE_URL: the PostgreSQL database that it is in. HOLDFAST_LABELS: `name=value,name=value`. DOCKER_HOST: the engine, where it is a
- * Unix socket. HOLDFAST_DIST: what the image build wrote. Throws USAGE for one that is empty, wrong or unknown, also
+ * HOLDFAST_STORE: folder of the store. HOLDFAST_STORE_URL: the PostgreSQL database that it is in. HOLDFAST_HOST_ID: name of
+ * this host there. HOLDFAST_LABELS: `name=value,name=value`. DOCKER_HOST: the engine, where it is a Unix socket. HOLDFAST_DIST: what the image build wrote. Throws USAGE for one that is empty, wrong or unknown, also
  * where an option stands in its place; DOCKER_HOST and the system's own count as not set when they are empty.
  */
 export function readEnvironment(values: Values, variables: NodeJS.ProcessEnv): Environment {
@@ -55,6 +59,7 @@ export function readEnvironment(values: Values, variables: NodeJS.ProcessEnv): E
   return {
     storeDirectory: named === undefined ? join(dataHome, "holdfast") : resolve(named),
     storeUrl: readStoreUrl(values, variables),
+    hostId: readHostId(text(values, "host-id") ?? variables.HOLDFAST_HOST_ID),
     takeOver: values["take-over"] === true,
     engineSocketPath: engineSocket(variables.DOCKER_HOST),
     root,
@@ -78,6 +83,11 @@ function readStoreUrl(values: Values, variables: NodeJS.ProcessEnv): string | nu
       "--store-url takes an address without a password, which everybody could see: use HOLDFAST_STORE_URL, PGPASSWORD or a .pgpass file",
     );
   return given;
+}
+
+function readHostId(id: string | undefined): string | null {
+  if (id === undefined || OurId.safeParse(id).success) return id ?? null;
+  throw new HoldfastError("USAGE", "a host's id is letters, digits, '-' and '_'");
 }
 
 /** A slip in a name, or a value that a script lost, must not pass as the default. */

@@ -7,6 +7,7 @@ import { demo } from "./demo.ts";
 import { doctor } from "./doctor.ts";
 import { readEnvironment } from "./environment.ts";
 import { hostShow } from "./host.ts";
+import { hostDrain, hostList, hostRemove } from "./hosts.ts";
 import { imageBuild } from "./image.ts";
 import { memberInspect, memberList } from "./member.ts";
 import { memberFork } from "./member-fork.ts";
@@ -31,6 +32,9 @@ const COMMANDS: readonly Command[] = [
   memberList,
   memberInspect,
   memberFork,
+  hostList,
+  hostDrain,
+  hostRemove,
   hostShow,
   turnShow,
   turnInspect,
@@ -49,6 +53,7 @@ whether it settled and whether the native conversation survived.
 const ENVIRONMENT = `environment:
   HOLDFAST_STORE   folder of the store, when --store does not name it (default: ~/.local/share/holdfast)
   HOLDFAST_STORE_URL  the PostgreSQL database that the store is in, when --store-url does not name it
+  HOLDFAST_HOST_ID  name of this host in that database, when --host-id does not give it (default: host)
   HOLDFAST_LABELS  name=value,name=value: further labels of the containers that are made
   HOLDFAST_DIST    folder that the image build wrote (default: dist beside the program)
   DOCKER_HOST      unix:///path of the engine's socket
@@ -96,7 +101,7 @@ function introduce(commands: readonly Command[], output: Output): void {
   output.line(`usage: ${output.command("COMMAND [options]")}      ${output.command("COMMAND --help")}\n`);
   for (const { name, summary } of commands) output.line(`  ${name.padEnd(14)} ${summary}`);
   output.line(
-    "\nevery command: --store DIR, --store-url URL, --json, --help; --take-over takes the store from a controller that hangs\n",
+    "\nevery command: --store DIR, --store-url URL, --host-id ID, --json, --help; --take-over takes the store from a controller that hangs\n",
   );
   output.line(ENVIRONMENT);
 }
@@ -107,7 +112,9 @@ function version(): string {
 }
 
 function findCommand(argv: readonly string[]): { command: Command; rest: string[] } {
-  for (const command of [...COMMANDS, ...HIDDEN]) {
+  // `host ls` before `host`.
+  const byLength = [...COMMANDS, ...HIDDEN].toSorted((one, other) => other.name.length - one.name.length);
+  for (const command of byLength) {
     const words = command.name.split(" ");
     if (words.every((word, at) => argv[at] === word)) return { command, rest: argv.slice(words.length) };
   }

@@ -46,6 +46,7 @@ export async function openCommandHost(options: {
     const host = await openHost({
       directory: environment.storeDirectory,
       ...(environment.storeUrl === null ? {} : { storeUrl: environment.storeUrl }),
+      ...(environment.hostId === null ? {} : { hostId: environment.hostId }),
       takeOver: environment.takeOver,
       drivers: await reachable({ environment, setup, output }),
       relay: options.relay,

@@ -18,11 +18,11 @@ export function readStore<T>(environment: Environment, look: (store: Store) => T
   }
 }
 
-function openToRead({ storeDirectory: directory, storeUrl: url }: Environment): Store | null {
+function openToRead({ storeDirectory: directory, storeUrl: url, hostId: host }: Environment): Store | null {
   if (url === null && !existsSync(join(directory, STORE_FILE))) return null;
   try {
     return openStore({
-      ...(url === null ? { directory } : { url }),
+      ...(url === null ? { directory } : { url, ...(host === null ? {} : { host }) }),
       readOnly: true,
       nowAt: () => Date.now(),
       cliVersion: () => "unknown",

@@ -1,7 +1,7 @@
 /** Opens a store: in a folder of this machine, or in a PostgreSQL database that several hosts may share. */
 import { mkdirSync } from "node:fs";
 import { HoldfastError } from "../../protocol/errors.ts";
-import { createHosts } from "./postgres/hosts.ts";
+import { createHosts, type Hosts } from "./postgres/hosts.ts";
 import { openPostgres, type PostgresOptions } from "./postgres/open-postgres.ts";
 import { createStore, type StoreSettings } from "./sql-store.ts";
 import { type Database, type DatabaseOptions, openDatabase } from "./sqlite.ts";
@@ -39,6 +39,12 @@ export function openStore(options: StoreOptions): Store {
   }
   const db = openPostgres(options);
   return closing(db, () => createStore(db, options, createHosts(db, options.nowAt)));
+}
+
+/** For whoever moves hosts without being one. Throws STORE_ERROR when nobody has opened a store there yet. */
+export function openHosts(url: string): { hosts: Hosts; close(): void } {
+  const db = openPostgres({ url, role: "operator" });
+  return { hosts: createHosts(db, () => Date.now()), close: () => db.close() };
 }
 
 function closing(db: Database, make: () => Store): Store {

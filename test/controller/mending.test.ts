@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
-import { mendSandboxes } from "../../controller/mending.ts";
+import { mendKinds, mendSandboxes } from "../../controller/mending.ts";
 import type { SandboxRow } from "../../controller/store/records.ts";
+import { HoldfastError } from "../../protocol/errors.ts";
 import { CONTAINER } from "../support/samples.ts";
 
 const row = (id: string, wanted: SandboxRow["wanted"]): SandboxRow => ({
@@ -46,4 +47,26 @@ test("an engine that does not answer is the caller's to judge", async () => {
   await expect(mendSandboxes({ id: "s", sandboxes: () => [] }, engine, () => undefined)).rejects.toThrow(
     "no engine",
   );
+});
+
+test("each kind is mended, and an engine that can't be asked is told and keeps nobody from the others", async () => {
+  const told: string[] = [];
+  const gone = () => Promise.reject(new HoldfastError("ENGINE_MISSING", "no answer"));
+  const pinned = {
+    helperSha256: "",
+    imageId: null,
+    manifestSha256: null,
+    clis: [{ cli: "pi", version: "1" }],
+    environment: [],
+  };
+  const clis = await mendKinds(
+    { id: "store-1", sandboxes: () => [] },
+    [
+      { kind: "docker", list: gone, remove: gone, pinned: gone },
+      { kind: "process", list: async () => [], remove: gone, pinned: async () => pinned },
+    ],
+    (what, detail) => told.push(`${what}: ${detail}`),
+  );
+  expect(clis).toEqual([{ cli: "pi", version: "1" }]);
+  expect(told).toEqual(["docker sandboxes: no answer", "docker sandboxes: no answer"]);
 });

@@ -11,6 +11,7 @@ function watched(look: () => void, renew: (() => HostState) | null = null) {
   const stop = watchOwnership({
     store: { checkOwned: look, hosts: renew === null ? null : { renew } },
     clock,
+    first: "active",
     onLost: ({ code }) => lost.push(code),
     onState: (state) => states.push(state),
   });

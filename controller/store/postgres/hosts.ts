@@ -27,6 +27,8 @@ const HostRow = z.object({
   /** When it let go of its sandboxes; null while it has not. */
   ended_at: z.nullable(z.number()),
   sandboxes: z.number(),
+  /** Since it was heard, by the server's clock; null: never. */
+  silent_ms: z.nullable(z.number()),
   /** It was heard in time. */
   is_alive: z.boolean(),
 });
@@ -77,7 +79,7 @@ export interface Hosts {
 }
 
 const GRANT = `UPDATE hosts SET beat_at = ${SERVER_NOW}, alive_until = ${SERVER_NOW} + ${LEASE_MS} WHERE id = ?`;
-const HOST = `SELECT h.*, (SELECT count(*) FROM leases l WHERE l.host = h.id)::int AS sandboxes,
+const HOST = `SELECT h.*, (SELECT count(*) FROM leases l WHERE l.host = h.id)::int AS sandboxes, ${SERVER_NOW} - h.beat_at AS silent_ms,
   coalesce(h.alive_until > ${SERVER_NOW}, false) AS is_alive FROM hosts h`;
 
 export function createHosts(db: SharedDatabase, nowAt: () => number): Hosts {

@@ -27,6 +27,8 @@ export interface PostgresOptions {
   schema?: string;
   /** Without ownership nothing can be written; for commands that only look. */
   readOnly?: boolean;
+  /** `operator`: owns no host, and moves them. Default "controller". */
+  role?: "controller" | "operator";
   /** Takes the host from an owner that does not let go of it; that one is fenced off. */
   takeOver?: boolean;
   /** How long one statement may take, ms; 5000 when missing. Beyond: STORE_ERROR, and the connection is thrown away. */
@@ -53,6 +55,7 @@ const Layout = z.object({ number: z.number() });
 export function openPostgres(options: PostgresOptions): SharedDatabase {
   const { url, host = "host", schema = "holdfast", limitMs = LIMIT_MS } = options;
   const isReadOnly = options.readOnly === true;
+  const isOperator = options.role === "operator";
   const place = placeOf(url);
   if (place === null)
     throw new HoldfastError(
@@ -124,9 +127,15 @@ export function openPostgres(options: PostgresOptions): SharedDatabase {
 
   try {
     on = ask({ kind: "connect", limitMs }, limitMs + START_MS).connection;
-    const { fence, leases } = isReadOnly ? look() : own();
+    const { fence, leases } = isReadOnly || isOperator ? look() : own();
     const held = new Map((leases ?? []).map((lease) => [lease.sandbox, lease.fence]));
-    return createDatabase(client, { host, fence, leases: held, isReadOnly, limitMs });
+    return createDatabase(client, {
+      host: isOperator ? null : host,
+      fence,
+      leases: held,
+      isReadOnly,
+      limitMs,
+    });
   } catch (error) {
     client.close();
     throw error;

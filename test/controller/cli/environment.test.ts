@@ -56,14 +56,21 @@ test("S16: a variable of ours that is unknown, empty or wrong is refused by its 
   for (const name of ["HOLDFAST_STORES", "HOLDFAST_", "HOLDFAST_Store", "HOLDFAST_TESTS"]) {
     expect(read({ [name]: "/v" })).toThrow(
       refused(
-        `${name} sets nothing here; there are HOLDFAST_STORE, HOLDFAST_STORE_URL, HOLDFAST_DIST, HOLDFAST_LABELS`,
+        `${name} sets nothing here; there are HOLDFAST_STORE, HOLDFAST_STORE_URL, HOLDFAST_HOST_ID, HOLDFAST_DIST, HOLDFAST_LABELS`,
       ),
     );
   }
-  for (const name of ["HOLDFAST_STORE", "HOLDFAST_STORE_URL", "HOLDFAST_DIST", "HOLDFAST_LABELS"]) {
+  for (const name of [
+    "HOLDFAST_STORE",
+    "HOLDFAST_STORE_URL",
+    "HOLDFAST_HOST_ID",
+    "HOLDFAST_DIST",
+    "HOLDFAST_LABELS",
+  ]) {
     expect(read({ [name]: "" })).toThrow(refused(`${name} is empty: give it a value, or unset it`));
   }
   expect(read({ HOLDFAST_LABELS: "nonsense" })).toThrow("HOLDFAST_LABELS takes name=value");
+  expect(read({ HOLDFAST_HOST_ID: "a b" })).toThrow("a host's id is");
   const around = {
     HOLDFAST_TEST_RUN: "r",
     HOLDFAST_SKIP_CONTAINERS: "",
