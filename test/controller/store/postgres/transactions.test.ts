@@ -41,23 +41,30 @@ async function stranger(schema: string) {
   };
 }
 
-test("a fence that was raised is ours behind a lost connection too; one that somebody else raised is not", async () => {
+test("a sandbox's fence that was raised is ours behind a lost connection too; one that somebody else raised is not", async () => {
   const { db, schema } = open();
-  db.raiseFence(41);
-  expect(db.fence()).toBe(41);
+  db.write(null, () => {
+    db.run("INSERT INTO sandboxes VALUES ('box', 'docker', '/d', 1, NULL, 'stopped', NULL, NULL, 0, 1)");
+    db.acquire("box");
+  });
+  db.raiseFence("box", 41);
+  expect(db.fenceOf("box")).toBe(41);
   const lose = async () => server.look("SELECT pg_terminate_backend($1)", [pidOf(db)]);
   await lose();
-  db.write(() => note(db, "a"));
+  db.write({ sandbox: "box" }, () => note(db, "a"));
   const fenced = expect.objectContaining({ code: "FENCED" });
-  await server.look("UPDATE hosts SET fence = 42", [], undefined, schema);
+  await server.look("UPDATE leases SET fence = 42", [], undefined, schema);
+  expect(() => db.write({ sandbox: "box" }, () => note(db, "b"))).toThrow(fenced);
+  expect(() => db.raiseFence("box", 50)).toThrow(fenced);
+  db.write(null, () => note(db, "c"));
+  await server.look("UPDATE hosts SET fence = 99", [], undefined, schema);
   expect(() => db.checkFence()).toThrow(fenced);
-  expect(() => db.write(() => note(db, "b"))).toThrow(fenced);
-  expect(() => db.raiseFence(50)).toThrow(fenced);
+  expect(() => db.write(null, () => note(db, "d"))).toThrow(fenced);
   await lose();
   // Not even the lock is taken again.
-  expect(() => db.write(() => note(db, "c"))).toThrow(fenced);
+  expect(() => db.write(null, () => note(db, "e"))).toThrow(fenced);
   expect(() => db.checkFence()).toThrow(fenced);
-  expect(await noted(schema)).toEqual(["a"]);
+  expect(await noted(schema)).toEqual(["a", "c"]);
 });
 
 test("what a step throws undoes it", async () => {
