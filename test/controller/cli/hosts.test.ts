@@ -5,7 +5,7 @@ import { PASSWORD, startPostgres } from "../../support/postgres.ts";
 import { temporaryDirectory } from "../../support/temporary-directory.ts";
 
 const server = await startPostgres({ isDurable: false });
-afterAll(() => server.remove());
+afterAll(() => server.remove(), 60_000);
 
 const env = { DOCKER_HOST: DEAD_ENGINE, HOLDFAST_STORE_URL: server.url() };
 const run = (...words: string[]) => cli(words, { store: temporaryDirectory(), env });

@@ -12,7 +12,7 @@ import { AT } from "../../../support/samples.ts";
 
 const DAY_MS = 24 * 3600 * 1000;
 const server = await startPostgres({ isDurable: false });
-afterAll(() => server.remove());
+afterAll(() => server.remove(), 60_000);
 const MODULE = new URL("../../../../controller/store/open-store.ts", import.meta.url).href;
 
 let count = 0;
