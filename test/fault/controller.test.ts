@@ -1,4 +1,5 @@
 /** The controller's process dies hard or freezes: what it admitted reaches the CLI at most once, and settles once. */
+import type { ChildProcess } from "node:child_process";
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
@@ -275,7 +276,7 @@ for (const kind of ["process", "docker"] as const) {
     await withChild(t, { member, text: "Wait for the thaw." }, async (child) => {
       ({ turn } = await child.line("submitted"));
       await until("the tool", () => eventsOf(t.directory, turn).includes("turn.tool"), 30_000);
-      child.process.kill("SIGSTOP");
+      await freezeBetweenWrites(child.process, t.directory);
       const options = {
         directory: t.directory,
         drivers: t.setup.drivers,
@@ -316,6 +317,29 @@ test("law 12: a controller whose fence was passed by another writes nothing and 
   const next = follow(t.host.submit(member, "What is the code word?"));
   expect(await next.end()).toMatchObject({ context: "LIVE", parts: ["The code word is abalone."] });
 });
+
+/** One that froze in the middle of a write holds the store: nobody can take it over then, which is not what is tried here. */
+async function freezeBetweenWrites(controller: ChildProcess, directory: string): Promise<void> {
+  await until("a controller that froze between two writes", () => {
+    controller.kill("SIGSTOP");
+    if (isWritable(directory)) return true;
+    controller.kill("SIGCONT");
+    return false;
+  });
+}
+
+function isWritable(directory: string): boolean {
+  const database = new DatabaseSync(`${directory}/holdfast.db`, { timeout: 100 });
+  try {
+    database.exec("BEGIN IMMEDIATE; ROLLBACK");
+    return true;
+  } catch (error) {
+    if (error instanceof Error && error.message.includes("locked")) return false;
+    throw error;
+  } finally {
+    database.close();
+  }
+}
 
 function linksClosed(directory: string): number {
   return readFileSync(`${directory}/bridge.log`, "utf8").split('"what":"link closed"').length - 1;
