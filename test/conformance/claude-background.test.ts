@@ -78,7 +78,10 @@ test("facts 1.6: retirement ends a background shell first, so that the CLI ends 
   model.script("Start it", [{ kind: "reply", toolCalls: [shell("sleep 600", behind)] }, "Started."]);
   const resident = await rig.launch();
   await playOn(rig, resident, "Start it.");
-  expect((await listSlot(rig.slot.mark)).some(({ command }) => command === "sleep")).toBe(true);
+  // The shell itself begins a moment behind the CLI's word that it did.
+  await until("the shell's command", async () =>
+    (await listSlot(rig.slot.mark)).some(({ command }) => command === "sleep"),
+  );
   expect(await resident.stop()).toEqual([]);
   expect(rig.exits).toEqual([{ code: 0, signal: null }]);
   expect(await rig.processes()).toBe(0);
