@@ -54,7 +54,7 @@ test("it notices by itself, fails its handles with the reason, lets go of its li
   await idle(clock, 3000);
   await expect(turn.settlement).rejects.toEqual(failed("FENCED"));
   await until("the end of its link", () => bridge.closes.length > before);
-  expect(fake.warnings.join()).toContain("another controller's");
+  expect(fake.warnings.join()).toContain("this controller drives nothing any more");
   await old.close();
   for (const name of ["ctl.sock", "model.sock"])
     expect(existsSync(join(fake.directory, "s", "box", name))).toBe(true);
