@@ -34,7 +34,7 @@ export interface HostOptions {
    * never told. Default: the store is a file in the folder.
    */
   storeUrl?: string | { variable: string };
-  /** Name of this host in the database; each name has one controller. Default "host". A host takes up every sandbox there. */
+  /** Name of this host in the database; each name has one controller. Default "host". */
   hostId?: string;
   /** One driver a kind of sandbox that this host offers. */
   drivers: readonly SandboxDriver[];

@@ -64,8 +64,6 @@ export async function openHost(options: HostOptions): Promise<Host> {
     cliVersion: (cli) => versions.get(cli) ?? "unknown",
   });
 
-  store.calls.budgets.settleLeft();
-
   const tenancy = watchTenancy({
     store,
     clock,
@@ -256,6 +254,7 @@ export async function openHost(options: HostOptions): Promise<Host> {
   for (const { cli, version } of await mendKinds(store, options.drivers, onWarning))
     versions.set(cli, version);
   try {
+    store.calls.budgets.settleLeft();
     for (const row of store.sandboxes()) if (row.wanted !== "removed") await takeUp(row);
   } catch (error) {
     tenancy.stop();

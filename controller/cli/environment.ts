@@ -46,7 +46,8 @@ const NO_SETTING =
 
 /**
  * HOLDFAST_STORE: folder of the store. HOLDFAST_STORE_URL: the PostgreSQL database that it is in. HOLDFAST_HOST_ID: name of
- * this host there. HOLDFAST_LABELS: `name=value,name=value`. DOCKER_HOST: the engine, where it is a Unix socket. HOLDFAST_DIST: what the image build wrote. Throws USAGE for one that is empty, wrong or unknown, also
+ * this host there. HOLDFAST_LABELS: `name=value,name=value`. DOCKER_HOST: the engine, where it is a Unix socket.
+ * HOLDFAST_DIST: what the image build wrote. Throws USAGE for one that is empty, wrong or unknown, also
  * where an option stands in its place; DOCKER_HOST and the system's own count as not set when they are empty.
  */
 export function readEnvironment(values: Values, variables: NodeJS.ProcessEnv): Environment {
@@ -56,10 +57,11 @@ export function readEnvironment(values: Values, variables: NodeJS.ProcessEnv): E
   const given = text(values, "store");
   if (given === "") throw new HoldfastError("USAGE", "--store needs a folder");
   const named = given ?? variables.HOLDFAST_STORE;
+  const storeUrl = readStoreUrl(values, variables);
   return {
     storeDirectory: named === undefined ? join(dataHome, "holdfast") : resolve(named),
-    storeUrl: readStoreUrl(values, variables),
-    hostId: readHostId(text(values, "host-id") ?? variables.HOLDFAST_HOST_ID),
+    storeUrl,
+    hostId: readHostId(text(values, "host-id") ?? variables.HOLDFAST_HOST_ID, storeUrl),
     takeOver: values["take-over"] === true,
     engineSocketPath: engineSocket(variables.DOCKER_HOST),
     root,
@@ -85,9 +87,13 @@ function readStoreUrl(values: Values, variables: NodeJS.ProcessEnv): string | nu
   return given;
 }
 
-function readHostId(id: string | undefined): string | null {
-  if (id === undefined || OurId.safeParse(id).success) return id ?? null;
-  throw new HoldfastError("USAGE", "a host's id is letters, digits, '-' and '_'");
+function readHostId(id: string | undefined, storeUrl: string | null): string | null {
+  if (id === undefined) return null;
+  if (!OurId.safeParse(id).success)
+    throw new HoldfastError("USAGE", "a host's id is letters, digits, '-' and '_'");
+  if (storeUrl === null)
+    throw new HoldfastError("USAGE", "a host's id is of a store that hosts share: name its --store-url too");
+  return id;
 }
 
 /** A slip in a name, or a value that a script lost, must not pass as the default. */

@@ -22,9 +22,6 @@ export const hostList: Command = {
           state: row.state,
           isAlive: row.is_alive,
           sandboxes: row.sandboxes,
-          capacity: row.capacity,
-          revision: row.revision,
-          engine: row.engine,
           fence: row.fence,
           beatAt: row.beat_at,
           silentMs: row.silent_ms,
@@ -59,7 +56,7 @@ export const hostDrain: Command = {
 
 export const hostRemove: Command = {
   name: "host remove",
-  summary: "Says that a host is gone for good: it is fenced off, and others may take its sandboxes over.",
+  summary: "Says that a host is gone for good: its controller is fenced off, and its id is spent.",
   usage: "HOST [--json]",
   options: {},
   words: { min: 1, max: 1 },

@@ -15,11 +15,6 @@ const HostRow = z.object({
   state: z.enum(HOST_STATES),
   /** Of its controller. */
   fence: z.number(),
-  /** What it runs; empty before its first heartbeat. */
-  revision: z.string(),
-  engine: z.string(),
-  /** Sandboxes that it takes; 0: none said. */
-  capacity: z.number(),
   /** When it was heard last, epoch ms; null: never. */
   beat_at: z.nullable(z.number()),
   /** Until when it drives by its last renewal, epoch ms; null: never. */
@@ -44,13 +39,6 @@ const PlacementRow = z.object({
 /** Where a sandbox lives. */
 type Placement = z.infer<typeof PlacementRow>;
 
-/** What a host says of itself. */
-interface HostFacts {
-  revision: string;
-  engine: string;
-  capacity: number;
-}
-
 export interface Hosts {
   /** This host's id. */
   readonly id: string;
@@ -60,8 +48,6 @@ export interface Hosts {
   get(id: string): HostRow;
   /** Grants {@link LEASE_MS} more, and returns what this host is by now. Throws FENCED, HOST_ENDED. */
   renew(): HostState;
-  /** Kept for whoever lists the hosts. Throws FENCED. */
-  describe(facts: HostFacts): void;
   /**
    * Moves a host. Throws HOST_UNKNOWN, HOST_ENDED, REQUEST_INVALID; HOST_ALIVE for the removal of one that was heard in time
    * and has not let go.
@@ -124,10 +110,6 @@ export function createHosts(db: SharedDatabase, nowAt: () => number): Hosts {
         db.run(GRANT, own);
         return get(own).state;
       }),
-    describe({ revision, engine, capacity }) {
-      const sql = "UPDATE hosts SET revision = ?, engine = ?, capacity = ? WHERE id = ?";
-      db.write(null, () => db.run(sql, revision, engine, capacity, own));
-    },
     move(id, to) {
       db.writeOver(() => {
         const { state, is_alive: isAlive } = lock(id);

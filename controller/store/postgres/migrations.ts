@@ -15,8 +15,7 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
   CREATE SEQUENCE fences;
   -- Hosts that share the database, each under the fence of its newest controller. All times are the server's, epoch ms.
   CREATE TABLE hosts (
-    id TEXT COLLATE "C" PRIMARY KEY, fence BIGINT NOT NULL, state TEXT NOT NULL, revision TEXT NOT NULL DEFAULT '',
-    engine TEXT NOT NULL DEFAULT '', capacity BIGINT NOT NULL DEFAULT 0, beat_at DOUBLE PRECISION,
+    id TEXT COLLATE "C" PRIMARY KEY, fence BIGINT NOT NULL, state TEXT NOT NULL, beat_at DOUBLE PRECISION,
     alive_until DOUBLE PRECISION, ended_at DOUBLE PRECISION
   );
 

@@ -70,6 +70,7 @@ test("S16: a variable of ours that is unknown, empty or wrong is refused by its 
     expect(read({ [name]: "" })).toThrow(refused(`${name} is empty: give it a value, or unset it`));
   }
   expect(read({ HOLDFAST_LABELS: "nonsense" })).toThrow("HOLDFAST_LABELS takes name=value");
+  expect(read({ HOLDFAST_HOST_ID: "a" })).toThrow("of a store that hosts share");
   expect(read({ HOLDFAST_HOST_ID: "a b" })).toThrow("a host's id is");
   const around = {
     HOLDFAST_TEST_RUN: "r",
