@@ -90,7 +90,7 @@ function readStoreUrl(values: Values, variables: NodeJS.ProcessEnv): string | nu
 function readHostId(id: string | undefined, storeUrl: string | null): string | null {
   if (id === undefined) return null;
   if (!OurId.safeParse(id).success)
-    throw new HoldfastError("USAGE", "a host's id is letters, digits, '-' and '_'");
+    throw new HoldfastError("USAGE", "a host's id is letters, digits, '.', '-' and '_', at most 128");
   if (storeUrl === null)
     throw new HoldfastError("USAGE", "a host's id is of a store that hosts share: name its --store-url too");
   return id;
